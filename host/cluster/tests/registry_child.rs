@@ -91,7 +91,7 @@ fn compiled_with(args: Vec<OsString>, limits: Limits) -> Sandbox {
 }
 
 async fn a_module_that_cannot_be_compiled_in_time_holds_up_nobody() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let namespace = allowed(plane);
     for name in ["one1", "two1", "tre1"] {
@@ -122,7 +122,7 @@ async fn a_module_that_cannot_be_compiled_in_time_holds_up_nobody() {
 
 async fn a_namespace_whose_modules_compile_too_long_holds_up_no_other() {
     const MANY: usize = 50;
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let (many, other) = (allowed(plane), allowed(plane));
     let slow: Vec<String> = (0..MANY).map(|number| format!("zq{number:02}")).collect();
@@ -181,7 +181,7 @@ async fn a_namespace_whose_modules_compile_too_long_holds_up_no_other() {
 }
 
 async fn a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let namespace = allowed(plane);
     let good = policy("good", 1);

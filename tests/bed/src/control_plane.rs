@@ -4,6 +4,9 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -13,20 +16,34 @@ use serde_json::{Value, json};
 
 use crate::access::{Access, Ran, Server};
 use crate::parts::{NODES, Options, Part, SERVING, SERVING_CERTIFICATE};
+use crate::reuse;
 use crate::supervisor::Supervisor;
 
 /// A control plane of its own. Dropping it ends its processes and removes its
 /// directory; so does the end of this process, in whatever way.
+///
+/// One of [`Options::maybe_used`] is kept for the next test instead, unless the test has failed,
+/// or has hurt it.
 #[derive(Debug)]
 pub struct ControlPlane {
-    pub(crate) supervisor: Supervisor,
+    pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) options: Options,
     pub(crate) port: u16,
+    // Whether a test did what is not undone by putting back what etcd held.
+    pub(crate) hurt: AtomicBool,
     server: Server,
     admin: Access,
     admin_token: String,
     users: Vec<(String, Access)>,
     took: Duration,
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        if self.options.used && !self.hurt.load(Ordering::Relaxed) && !thread::panicking() {
+            reuse::give_back(self.handed_on());
+        }
+    }
 }
 
 /// Where `tests/run` put what a control plane is made of.
@@ -77,9 +94,10 @@ impl ControlPlane {
             users.push((name.clone(), access));
         }
         let mut plane = ControlPlane {
-            supervisor,
+            supervisor: Arc::new(supervisor),
             options,
             port,
+            hurt: AtomicBool::new(false),
             server,
             admin,
             admin_token,
@@ -87,21 +105,50 @@ impl ControlPlane {
             took: Duration::ZERO,
         };
         plane.write_files()?;
-        for part in plane.parts() {
-            plane.start_part(part)?;
-            if part == Part::Etcd {
-                plane.supervisor.fill_first()?;
-            }
-        }
-        plane.wait_until_ready()?;
-        if plane.parts() == [Part::Etcd, Part::ApiServer] && !plane.options.readable_store {
+        plane.start_part(Part::Etcd)?;
+        plane.supervisor.fill_first()?;
+        plane.start_part(Part::ApiServer)?;
+        if !plane.options.readable_store {
             plane.supervisor.keep_first()?;
         }
+        if !plane.options.definitions.is_empty() {
+            plane.define(&plane.options.definitions)?;
+        }
+        if plane.options.used {
+            plane.supervisor.mark()?;
+        }
+        plane.start_others()?;
         if plane.options.registering {
             plane.apply(include_str!("../registering.yaml"))?;
         }
         plane.took = began.elapsed();
         Ok(plane)
+    }
+
+    /// Starts what is in front of the API server.
+    pub(crate) fn start_others(&self) -> Result<()> {
+        for part in self.parts() {
+            if !matches!(part, Part::Etcd | Part::ApiServer) {
+                self.start_part(part)?;
+            }
+        }
+        self.wait_until_ready()
+    }
+
+    /// The same one, for another test.
+    fn handed_on(&self) -> ControlPlane {
+        ControlPlane {
+            supervisor: Arc::clone(&self.supervisor),
+            options: self.options.clone(),
+            port: self.port,
+            // Until it is put back.
+            hurt: AtomicBool::new(true),
+            server: self.server.clone(),
+            admin: self.admin.clone(),
+            admin_token: self.admin_token.clone(),
+            users: self.users.clone(),
+            took: self.took,
+        }
     }
 
     fn write_files(&self) -> Result<()> {

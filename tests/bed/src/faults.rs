@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -11,11 +12,17 @@ use crate::supervisor::{Signal, Write};
 use crate::{Access, ControlPlane, Part};
 
 impl ControlPlane {
+    /// No other test gets it after this.
+    fn is_hurt(&self) {
+        self.hurt.store(true, Ordering::Relaxed);
+    }
+
     /// Stops a part with SIGSTOP, so that it hangs, until the answer is dropped.
     ///
     /// # Errors
     /// The part does not run.
     pub fn pause(&self, part: Part) -> Result<Paused<'_>> {
+        self.is_hurt();
         let pid = self.supervisor.signal(part.name(), Signal::Stop)?;
         let paused = Paused { plane: self, part };
         wait_until_stopped(pid)?;
@@ -28,6 +35,7 @@ impl ControlPlane {
     /// # Errors
     /// The part was never started.
     pub fn kill(&self, part: Part) -> Result<()> {
+        self.is_hurt();
         self.supervisor.stop(part.name()).map(|_| ())
     }
 
@@ -52,6 +60,7 @@ impl ControlPlane {
     /// # Errors
     /// etcd does not answer.
     pub fn compact(&self) -> Result<i64> {
+        self.is_hurt();
         self.supervisor.compact()
     }
 
@@ -71,6 +80,7 @@ impl ControlPlane {
     /// # Errors
     /// etcd does not answer.
     pub fn fill(&self) -> Result<Full<'_>> {
+        self.is_hurt();
         self.supervisor.set_full(true)?;
         Ok(Full { plane: self })
     }

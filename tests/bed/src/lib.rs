@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The tests of one binary share one ([`shared`], or a [`Shared`] of their own)
-//! and keep apart by names: [`ControlPlane::namespace`], [`unique`].
+//! and keep apart by names: [`ControlPlane::namespace`], [`unique`]. Those that need a control
+//! plane for themselves use one after the other: [`Options::maybe_used`].
 //!
 //! `tests/run --only cluster` builds what it needs, and says where it is by
 //! `TREAD_BED`. With `TREAD_BED_KEEP` set, logs and data are kept.
@@ -26,6 +27,7 @@ mod golden;
 mod nodes;
 mod parts;
 mod refusal;
+mod reuse;
 mod shared;
 mod supervisor;
 
@@ -44,13 +46,15 @@ pub use supervisor::{Signal, Write};
 
 /// Nothing that a test waits for takes so long.
 const LONG: Duration = Duration::from_secs(600);
-/// Between two looks.
+/// Between two looks, at first and after a second: long enough that tests which wait leave the machine
+/// to those that do something, and short enough to see what does not last.
 const BETWEEN: Duration = Duration::from_millis(20);
-const LONGEST_BETWEEN: Duration = Duration::from_secs(1);
+const BETWEEN_LATER: Duration = Duration::from_millis(100);
+const LONGEST_BETWEEN: Duration = Duration::from_secs(3);
 
 /// Waits for something that has to come, however slow the machine is. The time
-/// only ends a test that would hang. Between two looks it waits for as long as the
-/// last one took, so that looking leaves most of the machine to what is waited for.
+/// only ends a test that would hang. Between two looks it waits for three times as long
+/// as the last one took, so that looking leaves most of the machine to what is waited for.
 #[expect(clippy::panic, reason = "it fails the test that waits")]
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -62,7 +66,8 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
         if begun.elapsed() > LONG {
             panic!("waited in vain: {what}");
         }
-        tokio::time::sleep(looked.elapsed().clamp(BETWEEN, LONGEST_BETWEEN)).await;
+        let least = (begun.elapsed() / 10).clamp(BETWEEN, BETWEEN_LATER);
+        tokio::time::sleep((looked.elapsed() * 3).clamp(least, LONGEST_BETWEEN)).await;
     }
 }
 

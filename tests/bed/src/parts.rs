@@ -1,8 +1,9 @@
 //! The parts of a control plane, and how each is started.
 
 use anyhow::Result;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use crate::ControlPlane;
+use crate::{ControlPlane, reuse};
 
 /// A process of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub(crate) const SERVING_CERTIFICATE: &str = "apiserver.crt";
 const SERVING_KEY: &str = "apiserver.key";
 
 /// What a control plane is to consist of besides etcd and the API server.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     pub(crate) controllers: bool,
     scheduler: bool,
@@ -54,6 +55,8 @@ pub struct Options {
     pub(crate) readable_store: bool,
     pub(crate) registering: bool,
     pub(crate) users: Vec<(String, Vec<String>)>,
+    pub(crate) definitions: Vec<CustomResourceDefinition>,
+    pub(crate) used: bool,
 }
 
 impl Options {
@@ -115,12 +118,27 @@ impl Options {
         self
     }
 
+    /// With these definitions, of which objects can be made.
+    #[must_use]
+    pub fn with_definitions(mut self, definitions: &[CustomResourceDefinition]) -> Options {
+        self.definitions.extend_from_slice(definitions);
+        self
+    }
+
+    /// Perhaps one that another test of this process has used, and that was put back to what it
+    /// was at first, see [`crate::ControlPlane`]. It starts in a tenth of the time.
+    #[must_use]
+    pub fn maybe_used(mut self) -> Options {
+        self.used = true;
+        self
+    }
+
     /// Starts it, and waits until it is ready.
     ///
     /// # Errors
     /// A part did not come up; the error shows the end of its log.
     pub fn start(self) -> Result<ControlPlane> {
-        ControlPlane::start_with(self)
+        if self.used { reuse::take_or_start(self) } else { ControlPlane::start_with(self) }
     }
 }
 

@@ -17,6 +17,9 @@ use serde_json::Value;
 /// ends each wait; this only bounds a machine that is stuck.
 const PATIENCE: u32 = 120;
 
+/// How long the last clients of a control plane may take to leave it, in seconds.
+const LEAVING: u32 = 10;
+
 /// The lines of a log that an error shows.
 const TAIL: usize = 15;
 
@@ -40,6 +43,7 @@ struct Request<'a> {
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     needs: &'a [&'a str],
     revision: i64,
+    port: u16,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -244,6 +248,20 @@ impl Supervisor {
     /// later, unless that was kept before.
     pub(crate) fn keep_first(&self) -> Result<()> {
         self.ask(&Request { op: "keep-first", ..Request::default() }).map(drop)
+    }
+
+    /// Remembers all that etcd holds, for [`Supervisor::restore`].
+    pub(crate) fn mark(&self) -> Result<()> {
+        self.ask(&Request { op: "mark", ..Request::default() }).map(drop)
+    }
+
+    /// Ends all processes but etcd and the API server on this port, waits until nobody is
+    /// connected to that one, and has etcd hold again what was marked.
+    ///
+    /// The error says why that is not possible.
+    pub(crate) fn restore(&self, port: u16) -> Result<()> {
+        let seconds = LEAVING;
+        self.ask(&Request { op: "restore", port, seconds, ..Request::default() }).map(drop)
     }
 
     pub(crate) fn request(

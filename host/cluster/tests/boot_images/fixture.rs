@@ -14,7 +14,7 @@ use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
-use tread_test_bed::{ControlPlane, eventually};
+use tread_test_bed::{ControlPlane, Options, eventually};
 
 pub(crate) const RUNNING: &str = "4.22.0";
 const MCO: &str = "openshift-machine-config-operator";
@@ -58,25 +58,24 @@ impl Drop for Running {
 
 impl Cluster {
     /// A cluster with tread's own definitions only.
-    pub(crate) async fn bare(plane: ControlPlane) -> Cluster {
+    pub(crate) async fn bare(options: Options) -> Cluster {
+        let plane = options.with_definitions(&crds::own()).maybe_used().start().unwrap();
         let client = plane.client().await.unwrap();
         let namespace = plane.namespace("tread").unwrap();
-        let cluster = Cluster { plane, client, namespace, metrics: Metrics::new() };
-        cluster.define(&crds::own());
-        cluster
+        Cluster { plane, client, namespace, metrics: Metrics::new() }
     }
 
     /// A cluster of OpenShift on AWS that was installed with 4.12.0.
     pub(crate) async fn openshift() -> Cluster {
-        Cluster::openshift_on(ControlPlane::start().unwrap()).await
+        Cluster::openshift_on(ControlPlane::options()).await
     }
 
-    /// The same on this control plane.
-    pub(crate) async fn openshift_on(plane: ControlPlane) -> Cluster {
-        let cluster = Cluster::bare(plane).await;
-        let made = [machines::definition(&machines::MACHINE).unwrap()];
-        let all = [crds::openshift(), machines::definitions().unwrap(), made.to_vec()].concat();
-        cluster.define(&all);
+    /// The same on a control plane that is special in some way.
+    pub(crate) async fn openshift_on(options: Options) -> Cluster {
+        let machine = machines::definition(&machines::MACHINE).unwrap();
+        let definitions =
+            [crds::openshift(), machines::definitions().unwrap(), vec![machine]].concat();
+        let cluster = Cluster::bare(options.with_definitions(&definitions)).await;
         for namespace in [MCO, MACHINES] {
             cluster.kubectl(&["create", "namespace", namespace]);
         }
@@ -84,13 +83,6 @@ impl Cluster {
         cluster.infrastructure("AWS", "HighlyAvailable");
         cluster.catalogue(RUNNING, RUNNING, &stream());
         cluster
-    }
-
-    pub(crate) fn define(
-        &self,
-        all: &[k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition],
-    ) {
-        self.plane.define(all).unwrap();
     }
 
     pub(crate) fn kubectl(&self, args: &[&str]) -> String {

@@ -40,8 +40,7 @@ async fn until_gone(cluster: &Cluster) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_admin_who_wants_updates_held_back_gets_from_blocked_to_upgradeable() {
-    let plane = ControlPlane::options().with_controllers().start().unwrap();
-    let cluster = Cluster::openshift_on(plane).await;
+    let cluster = Cluster::openshift_on(ControlPlane::options().with_controllers()).await;
     cluster.machine_set("worker-a", json!({}), &aws(NEW));
     let old = json!({"annotations": {"tread.dev/boot-image": "412.86.202308081056-0"}});
     cluster.machine_set("worker-b", old, &aws(NEW));

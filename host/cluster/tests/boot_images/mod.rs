@@ -200,7 +200,7 @@ async fn what_cannot_be_written_or_read_holds_up_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cluster_api_is_read_in_the_version_that_is_served() {
-    let cluster = Cluster::bare(ControlPlane::start().unwrap()).await;
+    let cluster = Cluster::bare(ControlPlane::options()).await;
     cluster.kubectl(&["create", "namespace", "capi"]);
     let _running = cluster.run();
     cluster.until("Upgradeable", "True", "NothingToJudge").await;
@@ -208,7 +208,7 @@ async fn cluster_api_is_read_in_the_version_that_is_served() {
     let newer = |kind: &machines::Kind| Kind { version: "v1beta2", ..*kind };
     let kinds =
         [machines::CAPI_MACHINE_DEPLOYMENT, machines::VSPHERE_TEMPLATE].map(|it| newer(&it));
-    cluster.define(&kinds.map(|kind| machines::definition(&kind).unwrap()));
+    cluster.plane.define(&kinds.map(|kind| machines::definition(&kind).unwrap())).unwrap();
     let reference = json!({"apiGroup": "infrastructure.cluster.x-k8s.io",
         "kind": "VSphereMachineTemplate", "name": "t"});
     cluster.apply(&json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment",
@@ -230,8 +230,7 @@ async fn cluster_api_is_read_in_the_version_that_is_served() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_machine_apis_and_without_openshift_there_is_nothing_to_hold_back() {
-    let plane = ControlPlane::start().unwrap();
-    let cluster = Cluster::bare(plane).await;
+    let cluster = Cluster::bare(ControlPlane::options()).await;
     let _running = cluster.run();
     let status = cluster.until("Upgradeable", "True", "NothingToJudge").await;
     assert_eq!((status.count, status.limit), (Some(0), None));

@@ -60,9 +60,9 @@ async fn asked<T>(mut ask: impl AsyncFnMut() -> kube::Result<T>) -> T {
 
 impl Cluster {
     pub async fn start(options: tread_test_bed::Options) -> Cluster {
-        let plane = options.start().unwrap();
+        let definitions = [crds::crds(), crds::openshift()].concat();
+        let plane = options.with_definitions(&definitions).maybe_used().start().unwrap();
         let client = plane.client().await.unwrap();
-        plane.define(&[crds::crds(), crds::openshift()].concat()).unwrap();
         Cluster { plane, client, rendered: AtomicU32::new(0) }
     }
 

@@ -154,6 +154,7 @@ async fn while_a_selector_cannot_be_read_nothing_is_foretold_and_that_is_said() 
     let tread = Tread::start(&cluster.client);
     registers(&cluster, "new", &["worker"], &[("currentConfig", &infra)]).await;
     strays(&tread, 1).await;
+    planned(&cluster, |plan| !plan.stale).await;
     let selector = json!({"matchExpressions": [{"key": "site", "operator": "Near"}]});
     cluster
         .create::<MachineConfigPool>(json!({

@@ -35,7 +35,7 @@ fn requests(plane: &ControlPlane) -> BTreeMap<String, usize> {
 
 #[tokio::test]
 async fn at_rest_nothing_is_asked_and_what_changes_while_the_api_server_is_away_is_not_lost() {
-    let plane = ready(ControlPlane::options().with_audit_log().start().unwrap());
+    let plane = &ready(ControlPlane::options().with_audit_log());
     let client = plane.client().await.unwrap();
     let namespace = allowed(plane);
     let replica = replica(plane, true, Room::default());
@@ -90,7 +90,7 @@ async fn at_rest_nothing_is_asked_and_what_changes_while_the_api_server_is_away_
 
 #[tokio::test]
 async fn modules_beyond_the_room_cost_reboots_and_who_came_first_stays() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let namespace = allowed(plane);
     let bytes = policy("one1", 1).len() * 2 + 100;
@@ -128,7 +128,7 @@ async fn modules_beyond_the_room_cost_reboots_and_who_came_first_stays() {
 
 #[tokio::test]
 async fn an_object_that_cannot_be_read_names_its_field_and_the_others_go_on() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let rules = |name: &str, mode: &str, path: &str| {
         format!(
@@ -177,7 +177,7 @@ async fn an_object_that_cannot_be_read_names_its_field_and_the_others_go_on() {
 
 #[tokio::test]
 async fn only_the_leader_writes_and_every_replica_decides() {
-    let plane = ready(ControlPlane::options().with_audit_log().start().unwrap());
+    let plane = &ready(ControlPlane::options().with_audit_log());
     let client = plane.client().await.unwrap();
     let follower = replica(plane, false, Room::default());
     let namespace = allowed(plane);
@@ -212,7 +212,7 @@ async fn only_the_leader_writes_and_every_replica_decides() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_config_map_that_is_written_all_the_time_is_loaded_and_holds_up_nobody() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let leader = replica(plane, true, Room::default());
     let namespace = allowed(plane);
@@ -252,7 +252,7 @@ async fn a_config_map_that_is_written_all_the_time_is_loaded_and_holds_up_nobody
 
 #[tokio::test]
 async fn who_wrote_a_config_map_is_not_read_however_deep_it_is() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let namespace = allowed(plane);
     let elsewhere = plane.namespace("elsewhere").unwrap();

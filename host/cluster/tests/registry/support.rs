@@ -60,9 +60,9 @@ impl Drop for Replica {
 }
 
 /// A control plane with tread's definitions and its own namespace.
-pub fn ready(plane: ControlPlane) -> &'static ControlPlane {
-    let plane: &'static ControlPlane = Box::leak(Box::new(plane));
-    plane.define(&[crds::crds(), crds::openshift()].concat()).unwrap();
+pub fn ready(options: tread_test_bed::Options) -> ControlPlane {
+    let definitions = [crds::crds(), crds::openshift()].concat();
+    let plane = options.with_definitions(&definitions).start().unwrap();
     plane.kubectl(&["create", "namespace", OWN]).unwrap().success().unwrap();
     plane
 }
@@ -71,8 +71,8 @@ pub fn ready(plane: ControlPlane) -> &'static ControlPlane {
 pub fn shared() -> (&'static ControlPlane, &'static Replica) {
     static SHARED: OnceLock<(&'static ControlPlane, Replica)> = OnceLock::new();
     let (plane, replica) = SHARED.get_or_init(|| {
-        let plane = ready(ControlPlane::options().with_controllers().start().unwrap());
-        (plane, replica(plane, true, Room::default()))
+        let plane = Box::leak(Box::new(ready(ControlPlane::options().with_controllers())));
+        (&*plane, replica(plane, true, Room::default()))
     });
     (plane, replica)
 }

@@ -27,7 +27,7 @@ async fn told_of(client: &Client, namespace: &str, reason: &str) -> Vec<Event> {
 #[tokio::test]
 async fn very_many_config_maps_without_permission_delay_nobody_and_are_told_of_once() {
     const MANY: usize = 3000;
-    let plane = ready(ControlPlane::options().with_audit_log().start().unwrap());
+    let plane = &ready(ControlPlane::options().with_audit_log());
     let client = plane.client().await.unwrap();
     let (elsewhere, namespace) = (plane.namespace("elsewhere").unwrap(), allowed(plane));
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &elsewhere);
@@ -84,7 +84,7 @@ async fn versions(client: &Client) -> BTreeMap<String, String> {
 
 #[tokio::test]
 async fn what_an_older_definition_drops_is_told_and_not_written_again_and_again() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let mut old = crds::own().remove(0);
     assert!(old.metadata.name.as_deref().unwrap().starts_with("disruptionpolicies"));
@@ -138,7 +138,7 @@ async fn what_an_older_definition_drops_is_told_and_not_written_again_and_again(
 
 #[tokio::test]
 async fn a_copy_that_no_status_names_is_swept_away_by_whoever_leads_next() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let namespace = allowed(plane);
     let before = replica(plane, true, Room::default());
@@ -177,7 +177,7 @@ const ODD: &str = "x\u{1b}[31mred\u{1b}]0;title\u{7}\nforged: line\u{202e}turned
 
 #[tokio::test]
 async fn nothing_that_anybody_writes_drives_a_terminal() {
-    let plane = ready(ControlPlane::options().start().unwrap());
+    let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let namespace = allowed(plane);
     let leader = replica(plane, true, Room::default());

@@ -88,7 +88,7 @@ pub(super) struct Cluster {
 impl Cluster {
     /// So many nodes in the pool `worker`, of which so many may be down at a time.
     pub(super) async fn with(nodes: usize, down: usize) -> Cluster {
-        Cluster::on(ControlPlane::options(), nodes, down).await
+        Cluster::on(ControlPlane::options().maybe_used(), nodes, down).await
     }
 
     /// The same on a control plane that is special in some way.
@@ -96,9 +96,9 @@ impl Cluster {
         let options = options.with_scheduler().with_simulated_nodes();
         // Thousands would keep the API server busy with nothing else.
         let options = if nodes > 50 { options } else { options.with_quick_kubelets() };
-        let plane = options.start().unwrap();
+        let definitions = [crds::crds(), crds::enforcing(), crds::openshift()].concat();
+        let plane = options.with_definitions(&definitions).start().unwrap();
         let client = plane.client().await.unwrap();
-        plane.define(&[crds::crds(), crds::enforcing(), crds::openshift()].concat()).unwrap();
         let namespace = plane.namespace("tread").unwrap();
         let acts = settings(&plane, &namespace).await;
         let nodes = plane.create_nodes("node", nodes).await.unwrap();

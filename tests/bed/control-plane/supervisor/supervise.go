@@ -51,6 +51,8 @@ type request struct {
 	Needs []string `json:"needs"`
 	// history: the first one
 	Revision int64 `json:"revision"`
+	// restore: of the API server
+	Port int `json:"port"`
 }
 
 type reply struct {
@@ -79,6 +81,8 @@ type supervisor struct {
 	binaries  string
 	processes map[string]*process
 	client    *http.Client
+	// By their keys.
+	marked map[string]held
 }
 
 func supervise() {
@@ -181,6 +185,12 @@ func (s *supervisor) handle(ctx context.Context, r request) {
 		go func() { answer(s.fillFirst(ctx, store)) }()
 	case "keep-first":
 		go func() { answer(s.keepFirst(ctx)) }()
+	case "mark":
+		go func() { answer(s.mark(ctx)) }()
+	case "restore":
+		s.endOthers()
+		server := s.processes["kube-apiserver"]
+		go func() { answer(s.restore(ctx, r, server)) }()
 	case "request":
 		go func() { answer(s.request(ctx, r)) }()
 	case "await":

@@ -1,0 +1,142 @@
+//! Tests use a control plane one after the other, and none sees what another one did.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Value, json};
+use tread_test_bed::{ControlPlane, Options, Part, eventually};
+
+/// One that no other test of this file takes: it has a user of that name.
+fn options(name: &str) -> Options {
+    ControlPlane::options().with_user(name, &[]).maybe_used()
+}
+
+fn things() -> CustomResourceDefinition {
+    serde_json::from_value(json!({
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object"}}}],
+        },
+    }))
+    .unwrap()
+}
+
+/// The objects of all kinds that a test here makes, and of those that come of them.
+fn objects(plane: &ControlPlane) -> Vec<String> {
+    let kinds = "namespaces,nodes,configmaps,serviceaccounts,deployments,replicasets,pods,things,\
+                 leases,clusterroles,customresourcedefinitions";
+    let list: Value = serde_json::from_str(
+        &plane.kubectl(&["get", kinds, "-A", "-o", "json"]).unwrap().success().unwrap(),
+    )
+    .unwrap();
+    let name = |it: &Value| {
+        let meta = &it["metadata"];
+        format!("{}/{}/{} {}", it["kind"], meta["namespace"], meta["name"], meta["labels"])
+    };
+    let mut names: Vec<String> = list["items"].as_array().unwrap().iter().map(name).collect();
+    names.sort();
+    names
+}
+
+fn kubectl(plane: &ControlPlane, args: &[&str]) {
+    plane.kubectl(args).unwrap().success().unwrap();
+}
+
+/// In a runtime that ends with it, as the clients do that it makes: as at the end of a test.
+fn run<T>(it: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().unwrap().block_on(it)
+}
+
+/// A Deployment, until the controllers have made something of it.
+fn deployed(plane: &ControlPlane) {
+    let namespace = plane.namespace("apps").unwrap();
+    kubectl(plane, &["create", "deployment", "web", "--image=web", "-n", &namespace]);
+    run(eventually("the Deployment has a pod", async || {
+        let pods = plane.kubectl(&["get", "pods", "-n", &namespace, "-o", "name"]).unwrap();
+        pods.stdout.contains("pod/web-").then_some(())
+    }));
+}
+
+#[test]
+fn a_control_plane_that_is_used_again_is_as_it_was_at_first() {
+    let options = options("again").with_controllers().with_definitions(&[things()]);
+    let plane = options.clone().start().unwrap();
+    let (pid, first) = (plane.supervisor_pid(), objects(&plane));
+    deployed(&plane);
+    run(plane.create_nodes("node", 2)).unwrap();
+    plane
+        .apply(r#"{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one"}}"#)
+        .unwrap();
+    kubectl(&plane, &["label", "namespace", "default", "is=changed"]);
+    kubectl(&plane, &["delete", "lease", "-A", "--all"]);
+    assert_ne!(objects(&plane), first);
+    drop(plane);
+
+    let plane = options.start().unwrap();
+    assert_eq!(plane.supervisor_pid(), pid, "another one was started");
+    run(eventually("it is as it was", async || (objects(&plane) == first).then_some(())));
+    deployed(&plane);
+}
+
+#[test]
+fn two_at_a_time_have_one_each() {
+    let pids = || {
+        let both = [options("two").start().unwrap(), options("two").start().unwrap()];
+        let mut pids = both.each_ref().map(ControlPlane::supervisor_pid);
+        pids.sort_unstable();
+        pids
+    };
+    let first = pids();
+    assert_ne!(first[0], first[1]);
+    // As soon as they are put back.
+    assert_eq!(pids(), first);
+}
+
+#[test]
+fn one_with_other_rules_or_that_was_hurt_is_not_used_again() {
+    for name in ["roles", "kinds", "killed"] {
+        let plane = options(name).start().unwrap();
+        let pid = plane.supervisor_pid();
+        match name {
+            "roles" => kubectl(
+                &plane,
+                &["create", "clusterrole", "reader", "--verb=get", "--resource=nodes"],
+            ),
+            "kinds" => plane.define(&[things()]).unwrap(),
+            _ => plane.restart(Part::ApiServer).unwrap(),
+        }
+        drop(plane);
+        let next = options(name).start().unwrap();
+        assert_ne!(next.supervisor_pid(), pid, "{name}");
+        assert!(!objects_of(&next, "clusterroles").contains("reader"), "{name}");
+    }
+}
+
+fn objects_of(plane: &ControlPlane, kind: &str) -> String {
+    plane.kubectl(&["get", kind, "-o", "name"]).unwrap().success().unwrap()
+}
+
+#[test]
+fn one_to_which_somebody_is_still_connected_is_not_used_again() {
+    let plane = options("watched").start().unwrap();
+    let pid = plane.supervisor_pid();
+    let mut watching = std::process::Command::new("kubectl");
+    plane.prepare(&mut watching);
+    let mut watching = watching
+        .args(["get", "namespaces", "--watch", "-o", "name"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Something came, so it is connected.
+    let mut first = [0];
+    std::io::Read::read_exact(watching.stdout.as_mut().unwrap(), &mut first).unwrap();
+    drop(plane);
+    let next = options("watched").start().unwrap();
+    assert_ne!(next.supervisor_pid(), pid);
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
