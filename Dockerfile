@@ -9,7 +9,7 @@ FROM rust:1.95-slim-trixie AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends make
 WORKDIR /tread
 COPY . .
-RUN cargo build --locked --release -p tread --features jemalloc
+RUN cargo build --locked --release -p tread-image
 RUN set -eu; \
     target=$(uname -m)-unknown-linux-musl; \
     rustup target add "$target"; \
@@ -19,8 +19,8 @@ RUN set -eu; \
 # ldd names the libraries and the loader, for each architecture its own.
 RUN set -eu; \
     mkdir -p /image/etc /image/usr/bin /image/usr/share/doc/tread /image/var/cache /cache; \
-    strip --strip-all -o /image/usr/bin/tread target/release/tread; \
-    ldd target/release/tread >/libraries; \
+    strip --strip-all -o /image/usr/bin/tread target/release/tread-image; \
+    ldd target/release/tread-image >/libraries; \
     if grep 'not found' /libraries; then exit 1; fi; \
     grep -o '/[^ )]*' /libraries | xargs cp --dereference --parents --target-directory=/image; \
     cp --dereference --parents --target-directory=/image /etc/ssl/certs/ca-certificates.crt; \

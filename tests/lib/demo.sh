@@ -104,7 +104,7 @@ token=$(kubectl -n tread-system create token tread)
 kubectl config view --raw --minify --flatten >"$work/kubeconfig"
 KUBECONFIG="$work/kubeconfig" kubectl config set-credentials tread --token="$token" >/dev/null
 KUBECONFIG="$work/kubeconfig" kubectl config set-context --current --user=tread >/dev/null
-KUBECONFIG="$work/kubeconfig" TREAD_CACHE_DIR="$work/cache" tread serve --namespace tread-system \
+KUBECONFIG="$work/kubeconfig" TREAD_CACHE_DIR="$work/cache" tread-image serve --namespace tread-system \
   --tls-name 127.0.0.1 --listen "127.0.0.1:$port" --listen-tls "127.0.0.1:$tls" \
   2>"$work/serve.log" &
 serve=$!

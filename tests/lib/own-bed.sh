@@ -26,7 +26,7 @@ own_bed() {
     bin=$TREAD_PROGRAMS
     return 0
   fi
-  cargo build --release --quiet -p tread -p tread-test-bed --bins --features tread/jemalloc
+  cargo build --release --quiet -p tread -p tread-image -p tread-test-bed --bins
   # shellcheck disable=SC2034 # for whoever sources this
   bin=${CARGO_TARGET_DIR:-$root/target}/release
 }

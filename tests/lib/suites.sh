@@ -73,21 +73,20 @@ suite_fmt() {
 }
 
 suite_clippy() {
-  cargo clippy --locked --workspace --all-targets --features tread-guest-sdk/toml,tread/jemalloc -- -D warnings
+  cargo clippy --locked --workspace --all-targets --features tread-guest-sdk/toml -- -D warnings
   # --all-targets leaves out those that are not run with all tests, also where they are named beside it.
   cargo clippy --locked --workspace --test service --test product --test labels --test protocol --test oracle \
-    --features tread-guest-sdk/toml,tread/jemalloc -- -D warnings
+    --features tread-guest-sdk/toml -- -D warnings
   cargo clippy --locked --workspace --all-targets --manifest-path policies/Cargo.toml -- -D warnings
   cargo clippy --locked --workspace --test oracle --manifest-path policies/Cargo.toml -- -D warnings
 }
 
-# In the release profile, with the allocator of the image: cargo with tests/lib/rustc. As an option,
-# so that a test that calls cargo calls it as a user does.
+# In the release profile: cargo with tests/lib/rustc. As an option, so that a test that calls cargo
+# calls it as a user does.
 cargo_for_tests() {
   local command=$1
   shift
-  cargo "$command" --config "build.rustc-workspace-wrapper=\"$root/tests/lib/rustc\"" --locked --release \
-    --features tread/jemalloc "$@"
+  cargo "$command" --config "build.rustc-workspace-wrapper=\"$root/tests/lib/rustc\"" --locked --release "$@"
 }
 
 suite_build() {
@@ -218,8 +217,7 @@ cluster_selection() {
 # come; what else it shows is looked for here.
 suite_demo() {
   local said word=ok passed=0 failed=0
-  cluster_selection
-  cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}"
+  suite_build
   suite_build_bed
   TREAD_BED=$(bed_dir) TREAD_PROGRAMS=$(target_dir)/release CARGO_TARGET_DIR=$(target_dir) \
     tests/demo </dev/null | tee "$logs/demo.said"
@@ -252,7 +250,7 @@ suite_doc() {
 # which a test must not depend on.
 suite_deny() {
   install_cargo_deny
-  cargo deny --locked --workspace --features tread/jemalloc check licenses bans sources
+  cargo deny --locked --workspace check licenses bans sources
   cargo deny --locked --workspace --manifest-path policies/Cargo.toml --config deny.toml \
     check --allow unmatched-skip --allow unnecessary-skip licenses bans sources
 }

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates of the host, and those of them that each may use.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("tread-model", &[]),
     ("tread-engine", &["tread-model"]),
     ("tread-kube", &["tread-model"]),
@@ -54,6 +54,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "tread-node",
         ],
     ),
+    ("tread-image", &["tread"]),
 ];
 
 /// What must not be in a crate, whichever way it would come there.
