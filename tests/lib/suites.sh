@@ -178,37 +178,52 @@ suite_tests() {
 
 suite_cluster() {
   cluster_selection
-  cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}" --test product
+  cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}" --test product --test enforce --test service --test agent_of_a_cluster
+  # What tests would build while others wait for it, see host/node/tests/support/program.rs.
+  cargo build --locked --package tread-node --bin tread-node --target "$(uname -m)-unknown-linux-musl" \
+    --config profile.dev.strip=true
   # It is there, or being built beside: then this waits for it.
   suite_build_bed
   suite_build_ignition
   TREAD_BED=$(bed_dir)
   TREAD_IGNITION=$(ignition_program)
   export TREAD_BED TREAD_IGNITION
-  # Most of them wait for something, so that more than the cores can be under way.
-  local threads
-  threads=$(nproc)
-  if [ "$threads" -lt 6 ]; then threads=6; fi
-  # The whole product waits for boots and drains most of its time: the others run beside it.
-  local product failed=0
-  cargo_for_tests test --no-fail-fast "${selection[@]}" --test product -- --nocapture >"$logs/product" 2>&1 &
-  product=$!
-  cargo_for_tests test --no-fail-fast "${selection[@]}" "${targets[@]}" -- --nocapture --test-threads "$threads" ||
-    failed=1
-  wait "$product" || failed=1
-  cat "$logs/product"
-  cargo_for_tests test --no-fail-fast "${selection[@]}" --doc
+  # Most tests wait for something more than half of their time, and the last one of a program has
+  # nobody beside it: so several programs run at a time, and more tests than there are cores. Those
+  # of enforce wait most.
+  local name pids=() failed=0
+  local -A beside=([product]=2 [agent_of_a_cluster]=2 [enforce]=6 [service]=3)
+  for name in "${!beside[@]}"; do
+    tests_of_cluster "${beside[$name]}" --test "$name" >"$logs/cluster-$name" 2>&1 &
+    pids+=($!)
+  done
+  tests_of_cluster 3 "${targets[@]}" || failed=1
+  local pid
+  for pid in "${pids[@]}"; do
+    wait "$pid" || failed=1
+  done
+  for name in "${!beside[@]}"; do
+    cat "$logs/cluster-$name"
+  done
+  cargo_for_tests test --no-fail-fast "${selection[@]}" --doc || failed=1
   return "$failed"
 }
 
-# What the suite cluster builds, in `selection` and `targets`.
+# tests_of_cluster THREADS TARGET...
+tests_of_cluster() {
+  local threads=$1
+  shift
+  cargo_for_tests test --no-fail-fast "${selection[@]}" "$@" -- --nocapture --test-threads "$threads"
+}
+
+# What the suite cluster builds, in `selection` and `targets`; some of its programs are named by themselves.
 cluster_selection() {
   # With the binary, whose features are those that all suites build with: else
   # cargo would build half of everything again.
   local package file
   selection=(--package tread)
   for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
-  targets=(--lib --bins --test kube --test cluster --test shared_plans --test enforce --test front --test agent_of_a_cluster --test registry_child --test service)
+  targets=(--lib --bins --test kube --test cluster --test shared_plans --test front --test registry_child)
   for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
 }
 
