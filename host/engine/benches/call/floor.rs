@@ -10,7 +10,7 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConf
 const COMPONENT: &str = r#"
 (component
   (core module $m
-    (memory (export "memory") 17)
+    (memory (export "memory") PAGES)
     (global $at (mut i32) (i32.const 65536))
     (func (export "realloc") (param i32 i32 i32 i32) (result i32)
       (local $here i32)
@@ -38,7 +38,9 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    pub(crate) fn new() -> Floor {
+    /// With so many pages of 64 KiB to begin with: each has to be cleared for the next instance, and
+    /// those that are not there have to be asked for.
+    pub(crate) fn new(pages: u32) -> Floor {
         let mut pool = PoolingAllocationConfig::default();
         pool.total_component_instances(4);
         pool.total_core_instances(4);
@@ -49,7 +51,8 @@ impl Floor {
         let mut config = Config::new();
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let engine = Engine::new(&config).unwrap();
-        let component = Component::new(&engine, wat::parse_str(COMPONENT).unwrap()).unwrap();
+        let component = COMPONENT.replace("PAGES", &pages.to_string());
+        let component = Component::new(&engine, wat::parse_str(component).unwrap()).unwrap();
         let take = component.get_export_index(None, "take").unwrap();
         let ready = Linker::new(&engine).instantiate_pre(&component).unwrap();
         Floor { engine, ready, take }
