@@ -126,7 +126,7 @@ impl Options {
     }
 
     /// Perhaps one that another test of this process has used, and that was put back to what it
-    /// was at first, see [`crate::ControlPlane`]. It starts in a tenth of the time.
+    /// was at first, see [`crate::ControlPlane`]: without a start, and with its definitions.
     #[must_use]
     pub fn maybe_used(mut self) -> Options {
         self.used = true;

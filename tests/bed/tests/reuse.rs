@@ -2,9 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use tread_test_bed::{ControlPlane, Options, Part, eventually};
+
+/// Few are kept, so that a test here would lose its own one to those of others.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has it end with its test, and not be kept.
+fn ends(plane: &ControlPlane) {
+    plane.compact().unwrap();
+}
 
 /// One that no other test of this file takes: it has a user of that name.
 fn options(name: &str) -> Options {
@@ -63,6 +77,7 @@ fn deployed(plane: &ControlPlane) {
 
 #[test]
 fn a_control_plane_that_is_used_again_is_as_it_was_at_first() {
+    let _alone = alone();
     let options = options("again").with_controllers().with_definitions(&[things()]);
     let plane = options.clone().start().unwrap();
     let (pid, first) = (plane.supervisor_pid(), objects(&plane));
@@ -80,24 +95,31 @@ fn a_control_plane_that_is_used_again_is_as_it_was_at_first() {
     assert_eq!(plane.supervisor_pid(), pid, "another one was started");
     run(eventually("it is as it was", async || (objects(&plane) == first).then_some(())));
     deployed(&plane);
+    ends(&plane);
 }
 
 #[test]
 fn two_at_a_time_have_one_each() {
-    let pids = || {
-        let both = [options("two").start().unwrap(), options("two").start().unwrap()];
+    let _alone = alone();
+    let both = || [options("two").start().unwrap(), options("two").start().unwrap()];
+    let pids = |both: &[ControlPlane; 2]| {
         let mut pids = both.each_ref().map(ControlPlane::supervisor_pid);
         pids.sort_unstable();
         pids
     };
-    let first = pids();
+    let planes = both();
+    let first = pids(&planes);
     assert_ne!(first[0], first[1]);
+    drop(planes);
     // As soon as they are put back.
-    assert_eq!(pids(), first);
+    let planes = both();
+    assert_eq!(pids(&planes), first);
+    planes.iter().for_each(ends);
 }
 
 #[test]
 fn one_with_other_rules_or_that_was_hurt_is_not_used_again() {
+    let _alone = alone();
     for name in ["roles", "kinds", "killed"] {
         let plane = options(name).start().unwrap();
         let pid = plane.supervisor_pid();
@@ -113,6 +135,7 @@ fn one_with_other_rules_or_that_was_hurt_is_not_used_again() {
         let next = options(name).start().unwrap();
         assert_ne!(next.supervisor_pid(), pid, "{name}");
         assert!(!objects_of(&next, "clusterroles").contains("reader"), "{name}");
+        ends(&next);
     }
 }
 
@@ -122,6 +145,7 @@ fn objects_of(plane: &ControlPlane, kind: &str) -> String {
 
 #[test]
 fn one_to_which_somebody_is_still_connected_is_not_used_again() {
+    let _alone = alone();
     let plane = options("watched").start().unwrap();
     let pid = plane.supervisor_pid();
     let mut watching = std::process::Command::new("kubectl");
@@ -137,6 +161,7 @@ fn one_to_which_somebody_is_still_connected_is_not_used_again() {
     drop(plane);
     let next = options("watched").start().unwrap();
     assert_ne!(next.supervisor_pid(), pid);
+    ends(&next);
     watching.kill().unwrap();
     watching.wait().unwrap();
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// The memory that is used before garbage is collected. Most tests end before that.
+// The memory that is used before garbage is collected.
 const firstHeap = 768 << 20
 
 func main() {

@@ -159,12 +159,8 @@ func (s *supervisor) putBack(ctx context.Context) error {
 			rewritten = append(rewritten, key)
 		}
 	}
-	for len(changes) > 0 {
-		some := changes[:min(atOnce, len(changes))]
-		if _, err := client.Txn(ctx).Then(some...).Commit(); err != nil {
-			return err
-		}
-		changes = changes[len(some):]
+	if err := commit(ctx, client, changes); err != nil {
+		return err
 	}
 	for _, key := range rewritten {
 		now, err := client.Get(ctx, key, clientv3.WithKeysOnly())

@@ -68,17 +68,23 @@ func (s *supervisor) fillFirst(ctx context.Context, store *process) reply {
 		return failed(err)
 	}
 	defer client.Close()
-	for len(pairs) > 0 {
-		var puts []clientv3.Op
-		for _, one := range pairs[:min(atOnce, len(pairs))] {
-			puts = append(puts, clientv3.OpPut(string(one.Key), string(one.Value)))
-		}
-		if _, err := client.Txn(ctx).Then(puts...).Commit(); err != nil {
-			return failed(err)
-		}
-		pairs = pairs[len(puts):]
+	var puts []clientv3.Op
+	for _, one := range pairs {
+		puts = append(puts, clientv3.OpPut(string(one.Key), string(one.Value)))
 	}
-	return reply{}
+	return failed(commit(ctx, client, puts))
+}
+
+// As many at once as etcd takes.
+func commit(ctx context.Context, client *clientv3.Client, changes []clientv3.Op) error {
+	for len(changes) > 0 {
+		some := changes[:min(atOnce, len(changes))]
+		if _, err := client.Txn(ctx).Then(some...).Commit(); err != nil {
+			return err
+		}
+		changes = changes[len(some):]
+	}
+	return nil
 }
 
 // Until somebody listens; a client that asked before would wait for a second.
