@@ -10,6 +10,7 @@ use tread_model::config_digest::{digests, digests_of_pair};
 use tread_model::contents::Decoder;
 use tread_model::diff::{compare, compare_digested, unchanged};
 use tread_model::digest::Digest;
+use tread_model::touch::{OwnUnits, ROOM};
 
 /// The text of an entry, as a reader would have kept it.
 fn texts(files: usize, units: usize) -> (Vec<String>, Vec<String>) {
@@ -20,7 +21,13 @@ fn texts(files: usize, units: usize) -> (Vec<String>, Vec<String>) {
         let text: String = (index..).map(line).take(size(index) / 30).collect();
         format!("data:;base64,{}", base64_simd::STANDARD.encode_to_string(text))
     };
-    let unit = |index: usize| format!("[Service]\nExecStart=/bin/{index}\n").repeat(10);
+    let unit = |index: usize| {
+        format!(
+            "[Unit]\nDescription=Service {index}\nAfter=network-online.target\nWants=network-online.target\n\
+             \n[Service]\nType=oneshot\n{}\n[Install]\nWantedBy=multi-user.target\n",
+            format!("ExecStart=/bin/{index}\n").repeat(5)
+        )
+    };
     ((0..files).map(url).collect(), (0..units).map(unit).collect())
 }
 
@@ -102,6 +109,10 @@ fn main() {
         median("compare, equal entries apart", || drop(black_box(compare(&old, &apart))));
         median("compare, digests known", || {
             drop(black_box(compare_digested(&old, &from, &shared, &to)));
+        });
+        median("what the units say of one that is touched", || {
+            let units = OwnUnits::of(&old, &shared);
+            black_box(units.why_not_gentle("crio.service", &mut ROOM.clone()));
         });
         median("unchanged, none matches", || {
             drop(black_box(unchanged(&old, &shared, |id| id == "file:/etc/a")));

@@ -1,6 +1,7 @@
 //! Units that the configs bring along, and what they do to the system when they
 //! are touched.
 
+mod by_name;
 mod commands;
 mod directives;
 mod lines;
@@ -16,15 +17,16 @@ use crate::contents;
 use crate::digest::Digest;
 use crate::secrets::is_secret_file;
 use crate::unit_name::is_template;
+use by_name::{ByName, Named};
 use commands::units_begun;
 use lines::settings;
 use names::{Known, Pattern, instance_of, is_beginning, is_family, names_for, resolved, unescaped};
 use needed::{is_harmless_conflict, is_the_systems};
 use places::{Starts, places, unit_at};
-use relations::{Does, by_name};
+use relations::{Does, Relation, Relations, begun_by_name};
 use says::{Why, ends, is_harsh};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// How many bytes of text are looked at for all units that one policy names: a
@@ -44,22 +46,31 @@ const FSTAB: &str = "/etc/fstab";
 #[derive(Debug, Default)]
 pub struct OwnUnits<'c> {
     /// Of unit files and drop-ins, by the name that they are written for.
-    texts: BTreeMap<String, Vec<Text<'c>>>,
+    texts: ByName<'c, Text<'c>>,
     /// What comes of which units when one is touched, by what those say of it, or links.
-    comes: BTreeMap<String, Vec<(Does, String)>>,
+    comes: ByName<'c, (Does, Cow<'c, str>)>,
     /// The same of names in which something stands that only systemd can tell.
-    patterns: Vec<(Pattern, Does, String)>,
+    patterns: Vec<(Pattern, Does, Cow<'c, str>)>,
     /// Units of which links say something that the configs do not hold.
     elsewhere: BTreeSet<String>,
     /// Systemd makes mounts of what a config says elsewhere.
     has_fstab: bool,
     /// And of units that those mounts start.
     has_fstab_of_units: bool,
+    /// There is more than is looked at.
+    too_much: bool,
+}
+
+/// What is gathered of the configs, before it is put in order.
+#[derive(Default)]
+struct Gathered<'c> {
+    texts: Named<'c, Text<'c>>,
+    comes: Named<'c, (Does, Cow<'c, str>)>,
+    patterns: Vec<(Pattern, Does, Cow<'c, str>)>,
     /// How many bytes of text are known.
     bytes: usize,
     /// How many names they hold of other units.
     named: usize,
-    /// There is more than is looked at.
     too_much: bool,
 }
 
@@ -92,35 +103,37 @@ impl fmt::Display for Place<'_> {
 impl<'c> OwnUnits<'c> {
     /// Of the two configs that are compared.
     pub fn of(old: &'c NodeConfig<'_>, new: &'c NodeConfig<'_>) -> OwnUnits<'c> {
-        let mut all = OwnUnits::default();
+        let (mut all, mut found) = (OwnUnits::default(), Gathered::default());
         for pair in canonical::join(old.units.iter(), new.units.iter(), |unit| unit.name.as_ref()) {
             let (before, after) = pair.sides();
             // Most units are the same on both sides: what they say is looked at once.
             let is_same = before.zip(after).is_some_and(|(old, new)| units_look_equal(old, new));
             for unit in before.into_iter().chain(after.filter(|_| !is_same)) {
-                texts_of(unit).for_each(|text| all.add(unit.name.to_string(), text));
+                texts_of(unit).for_each(|text| found.add(Cow::Borrowed(&unit.name), text));
             }
         }
         for config in [old, new] {
             let places = places(config);
-            all.too_much |= places.too_much;
+            found.too_much |= places.too_much;
             for (unit, file) in places.files {
-                all.named += 1;
-                if all.too_much {
+                found.named += 1;
+                if found.too_much {
                     break;
                 }
-                text_of(file).into_iter().for_each(|text| all.add(unit.to_string(), text));
+                text_of(file).into_iter().for_each(|text| found.add(unit.clone(), text));
             }
-            for (one, other) in places.same {
-                all.comes.entry(one.clone()).or_default().push((Does::Be, other.clone()));
-                all.comes.entry(other).or_default().push((Does::Be, one));
+            for (one, other) in
+                places.same.into_iter().map(|(one, other)| (one.into(), other.into()))
+            {
+                found.comes(Cow::clone(&one), Does::Be, Cow::clone(&other));
+                found.comes(other, Does::Be, one);
             }
             for Starts { unit, started, requires } in places.starts {
+                let (unit, started) = (Cow::Owned(unit), Cow::Owned(started));
                 if requires {
-                    let stops = all.comes.entry(started.clone()).or_default();
-                    stops.push((Does::Restart, unit.clone()));
+                    found.comes(Cow::clone(&started), Does::Restart, Cow::clone(&unit));
                 }
-                all.comes.entry(unit).or_default().push((Does::Start, started));
+                found.comes(unit, Does::Start, started);
             }
             all.elsewhere.extend(places.elsewhere);
             for file in config.files.iter().filter(|file| file.path == FSTAB) {
@@ -129,31 +142,8 @@ impl<'c> OwnUnits<'c> {
                     text_of(file).is_none_or(|text| text.text.contains("x-systemd."));
             }
         }
-        all
-    }
-
-    fn add(&mut self, unit: String, text: Text<'c>) {
-        self.bytes = self.bytes.saturating_add(text.text.len());
-        if self.bytes > ROOM || self.too_much {
-            self.too_much = true;
-            return;
-        }
-        for setting in settings(&text.text) {
-            let Some(relations) = relations::of(&setting, &unit) else { continue };
-            let (named, Some(does)) = (relations.named, relations.relation.from) else { continue };
-            self.named += named.units.len() + named.patterns.len();
-            if named.too_many || self.named > MOST_NAMES {
-                self.too_much = true;
-                return;
-            }
-            for other in named.units {
-                self.comes.entry(other).or_default().push((does, unit.clone()));
-            }
-            for pattern in named.patterns {
-                self.patterns.push((pattern, does, unit.clone()));
-            }
-        }
-        self.texts.entry(unit).or_default().push(text);
+        let Gathered { texts, comes, patterns, too_much, .. } = found;
+        OwnUnits { texts: ByName::of(texts), comes: ByName::of(comes), patterns, too_much, ..all }
     }
 
     /// Why touching a unit would not be gentle, by what either config says of it,
@@ -189,7 +179,7 @@ impl<'c> OwnUnits<'c> {
                     }
                 }
             }
-            for other in by_name(&unit).iter().filter(|_| comes != Does::Reload) {
+            for other in begun_by_name(&unit).iter().filter(|_| comes != Does::Reload) {
                 next.add(other, Does::Start, in_words(Does::Start));
             }
             for (said, other) in self.coming(&unit) {
@@ -261,13 +251,15 @@ impl<'c> OwnUnits<'c> {
     }
 
     /// What comes of other units when this one is touched, by what they say.
-    fn coming(&self, name: &str) -> Vec<(Does, String)> {
+    fn coming(&self, name: &str) -> Vec<(Does, Cow<'_, str>)> {
         let names = names_for(name);
-        let exact = names.iter().filter_map(|name| self.comes.get(name)).flatten().cloned();
+        let exact = names.iter().flat_map(|name| self.comes.get(name)).cloned();
         let meant =
             self.patterns.iter().filter_map(|(pattern, does, unit)| match pattern.meant(name)? {
                 "" => Some((*does, unit.clone())),
-                instance if is_template(unit) => Some((*does, instance_of(unit, instance)?)),
+                instance if is_template(unit) => {
+                    Some((*does, Cow::Owned(instance_of(unit, instance)?)))
+                }
                 _ => Some((*does, unit.clone())),
             });
         exact.chain(meant).collect()
@@ -275,24 +267,75 @@ impl<'c> OwnUnits<'c> {
 
     /// Whether a unit is a target that the configs bring: they say what stands on it.
     fn is_own_target(&self, name: &str) -> bool {
-        let texts = self.texts.get(name).filter(|_| name.ends_with(".target"));
         let is_whole = |text: &Text<'_>| !matches!(text.place, Place::DropIn(_));
-        !is_the_systems(name) && texts.is_some_and(|texts| texts.iter().any(is_whole))
+        name.ends_with(".target") && !is_the_systems(name) && self.texts.get(name).any(is_whole)
     }
 
     /// The units of which something is written, and that a name means which stands for
     /// many.
     fn members(&self, family: &str, room: &mut usize) -> Vec<&str> {
-        *room = room.saturating_sub(self.texts.len().saturating_mul(PER_PATTERN));
-        let names = self.texts.keys().map(String::as_str).filter(|name| *name != family);
-        names.filter(|name| names_for(name).iter().any(|it| it == family)).collect()
+        let members: Vec<&str> = self.texts.names().collect();
+        *room = room.saturating_sub(members.len().saturating_mul(PER_PATTERN));
+        let members = members.into_iter().filter(|name| *name != family);
+        members.filter(|name| names_for(name).iter().any(|it| it == family)).collect()
     }
 
     /// Everything that is written of a unit: of it, of its template, and of all
     /// units whose names begin or end alike.
     fn texts(&self, name: &str) -> Vec<&Text<'c>> {
         let names = names_for(name);
-        names.iter().filter_map(|name| self.texts.get(name.as_str())).flatten().collect()
+        names.iter().flat_map(|name| self.texts.get(name)).collect()
+    }
+}
+
+impl<'c> Gathered<'c> {
+    /// A text, with what it says of other units.
+    fn add(&mut self, unit: Cow<'c, str>, text: Text<'c>) {
+        self.bytes = self.bytes.saturating_add(text.text.len());
+        if self.bytes > ROOM || self.too_much {
+            self.too_much = true;
+            return;
+        }
+        match &text.text {
+            Cow::Borrowed(text) => self.add_relations(unit.clone(), text, |name| name),
+            Cow::Owned(text) => {
+                self.add_relations(unit.clone(), text, |name| Cow::Owned(name.into_owned()));
+            }
+        }
+        self.texts.push((unit, text));
+    }
+
+    fn add_relations<'t>(
+        &mut self,
+        unit: Cow<'c, str>,
+        text: &'t str,
+        kept: impl Fn(Cow<'t, str>) -> Cow<'c, str>,
+    ) {
+        // A `for` would copy each setting on its way here.
+        settings(text).try_for_each(|setting| {
+            let Some(Relations { relation: Relation { from: Some(does), .. }, named }) =
+                relations::of(&setting, &unit)
+            else {
+                return Some(());
+            };
+            self.named += named.units.len() + named.patterns.len();
+            if named.too_many || self.named > MOST_NAMES {
+                self.too_much = true;
+                return None;
+            }
+            for other in named.units {
+                self.comes(kept(other), does, unit.clone());
+            }
+            for pattern in named.patterns {
+                self.patterns.push((pattern, does, unit.clone()));
+            }
+            Some(())
+        });
+    }
+
+    /// What comes of the unit `of` when another one is touched.
+    fn comes(&mut self, touched: Cow<'c, str>, does: Does, of: Cow<'c, str>) {
+        self.comes.push((touched, (does, of)));
     }
 }
 

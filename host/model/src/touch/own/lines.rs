@@ -1,7 +1,6 @@
 //! The text of a unit, read line by line as systemd reads it.
 
 use std::borrow::Cow;
-use std::rc::Rc;
 
 /// What systemd takes for space around lines, keys and values.
 const fn is_space(byte: &u8) -> bool {
@@ -26,7 +25,7 @@ const FOREIGN: &str = "X-";
 
 /// One directive of a unit's text.
 pub(super) struct Setting<'t> {
-    pub(super) section: Rc<str>,
+    pub(super) section: Cow<'t, str>,
     pub(super) key: Cow<'t, str>,
     pub(super) value: Cow<'t, str>,
     /// Counted from one: the line on which it ends.
@@ -43,16 +42,18 @@ pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
 }
 
 fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Setting<'t>> {
-    let (mut section, mut is_foreign): (Rc<str>, bool) = (Rc::from(""), false);
+    let (mut section, mut is_foreign) = (Cow::Borrowed(""), false);
     joined(all).filter_map(move |(number, line)| {
-        let plain = trimmed(&line);
-        if let Some(name) = plain.strip_prefix('[') {
+        if let Some(name) = heading(&line) {
             is_foreign = name.starts_with(FOREIGN);
-            section = Rc::from(name.trim_end_matches(']'));
+            section = match &line {
+                Cow::Borrowed(line) => Cow::Borrowed(heading(line)?),
+                Cow::Owned(_) => Cow::Owned(name.to_owned()),
+            };
             return None;
         }
         // As systemd 239 has it: `.include /path`.
-        let line = match plain.strip_prefix(".include") {
+        let line = match trimmed(&line).strip_prefix(".include") {
             Some(path) => Cow::Owned(format!(".include={path}")),
             None => line,
         };
@@ -60,8 +61,13 @@ fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Sett
         if is_foreign || key.starts_with(FOREIGN) {
             return None;
         }
-        Some(Setting { section: Rc::clone(&section), key, value, line: number })
+        Some(Setting { section: section.clone(), key, value, line: number })
     })
+}
+
+/// The name of the section that a line begins.
+fn heading(line: &str) -> Option<&str> {
+    Some(trimmed(line).strip_prefix('[')?.trim_end_matches(']'))
 }
 
 /// The two sides of the first `=` of a line, without the space around them.

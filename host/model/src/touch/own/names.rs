@@ -11,37 +11,46 @@ pub(super) const LONGEST: usize = MOST_NAMED * 256;
 
 /// The units that a value names.
 #[derive(Default)]
-pub(super) struct Named {
-    pub(super) units: Vec<String>,
+pub(super) struct Named<'v> {
+    pub(super) units: Vec<Cow<'v, str>>,
     /// Names in which something stands that only systemd can tell.
     pub(super) patterns: Vec<Pattern>,
     /// There are more than are looked at.
     pub(super) too_many: bool,
 }
 
-/// The units that a value names in the text of the unit `name`.
-pub(super) fn named(value: &str, name: &str) -> Named {
-    let mut found = Named::default();
-    if value.len() > LONGEST {
-        found.too_many = true;
-        return found;
+impl Named<'_> {
+    pub(super) fn into_owned(self) -> Named<'static> {
+        let units = self.units.into_iter().map(|unit| Cow::Owned(unit.into_owned())).collect();
+        Named { units, patterns: self.patterns, too_many: self.too_many }
     }
-    let value = match memchr::memchr3(b'"', b'\'', b'%', value.as_bytes()) {
-        Some(_) => Cow::Owned(resolved(value, name).replace(['"', '\''], "")),
-        None => Cow::Borrowed(value),
-    };
+}
+
+/// The units that a value names in the text of the unit `name`.
+pub(super) fn named<'v>(value: &'v str, name: &str) -> Named<'v> {
+    if value.len() > LONGEST {
+        return Named { too_many: true, ..Named::default() };
+    }
+    match memchr::memchr3(b'"', b'\'', b'%', value.as_bytes()) {
+        Some(_) => plainly_named(&resolved(value, name).replace(['"', '\''], "")).into_owned(),
+        None => plainly_named(value),
+    }
+}
+
+fn plainly_named(value: &str) -> Named<'_> {
+    let mut found = Named::default();
     for (at, word) in value.split_whitespace().enumerate() {
         if at == MOST_NAMED {
             found.too_many = true;
-            return found;
+            break;
         }
         match word.contains('%') {
             true => found.patterns.push(Pattern::of(word)),
             false => {
-                found.units.push(of_quadlet(word).into_owned());
+                found.units.push(of_quadlet(word));
                 // Names are escaped themselves, so that both may be meant.
                 if let Cow::Owned(unescaped) = unescaped(word) {
-                    found.units.push(unescaped);
+                    found.units.push(Cow::Owned(unescaped));
                 }
             }
         }

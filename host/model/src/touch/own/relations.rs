@@ -2,6 +2,7 @@
 
 use super::lines::Setting;
 use super::names::{LONGEST, MOST_NAMED, Named, mounts_of, named, of_quadlet, resolved};
+use std::borrow::Cow;
 
 /// What comes of the one unit when the other is touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,26 +72,35 @@ pub(super) fn of_key(key: &str) -> Option<Relation> {
 }
 
 /// The units that one directive names, with what it says of them.
-pub(super) struct Relations {
+pub(super) struct Relations<'t> {
     pub(super) relation: Relation,
-    pub(super) named: Named,
+    pub(super) named: Named<'t>,
 }
 
 /// What a directive in the text of the unit `name` says of others.
-pub(super) fn of(setting: &Setting<'_>, name: &str) -> Option<Relations> {
-    let (section, key, value) = (&*setting.section, &*setting.key, &*setting.value);
+pub(super) fn of<'t>(setting: &Setting<'t>, name: &str) -> Option<Relations<'t>> {
+    let (section, key) = (&*setting.section, &*setting.key);
+    match &setting.value {
+        Cow::Borrowed(value) => of_value(section, key, value, name),
+        Cow::Owned(value) => {
+            let Relations { relation, named } = of_value(section, key, value, name)?;
+            Some(Relations { relation, named: named.into_owned() })
+        }
+    }
+}
+
+fn of_value<'v>(section: &str, key: &str, value: &'v str, name: &str) -> Option<Relations<'v>> {
     let with = |to, from, named| Some(Relations { relation: Relation { to, from }, named });
     // A bare name is Quadlet's: that of a service.
     if key == "ServiceName" {
         let mut named = named(value, name);
-        named.units.iter_mut().for_each(|unit| unit.push_str(".service"));
+        named.units.iter_mut().for_each(|unit| unit.to_mut().push_str(".service"));
         return with(Some(Does::Be), Some(Does::Be), named);
     }
     if is_quadlets(section) {
         let parts = value.split([':', ',', '=', ' ']).take(MOST_NAMED);
         let units = parts.filter(|part| part.contains('.') && of_quadlet(part) != **part);
-        let units: Vec<String> = units.map(|part| of_quadlet(part).into_owned()).collect();
-        let named = Named { units, ..Named::default() };
+        let named = Named { units: units.map(of_quadlet).collect(), ..Named::default() };
         // A pod starts its containers.
         let from = if key == "Pod" { Does::Start } else { Does::Restart };
         return with(Some(Does::Start), Some(from), named);
@@ -114,7 +124,7 @@ pub(super) fn of(setting: &Setting<'_>, name: &str) -> Option<Relations> {
         "LogNamespace" => {
             let name = resolved(value, name);
             let sockets = ["journald@", "journald-varlink@"];
-            let units = sockets.map(|it| format!("systemd-{it}{name}.socket")).to_vec();
+            let units = sockets.map(|it| format!("systemd-{it}{name}.socket").into()).to_vec();
             with(Some(Does::Start), Some(Does::Restart), Named { units, ..Named::default() })
         }
         key => {
@@ -125,7 +135,7 @@ pub(super) fn of(setting: &Setting<'_>, name: &str) -> Option<Relations> {
 }
 
 /// The mounts that the paths of a value lie in.
-fn mounts(directory: &str, value: &str, name: &str) -> Named {
+fn mounts(directory: &str, value: &str, name: &str) -> Named<'static> {
     let mut named = Named { too_many: value.len() > LONGEST, ..Named::default() };
     if named.too_many {
         return named;
@@ -142,9 +152,8 @@ fn mounts(directory: &str, value: &str, name: &str) -> Named {
             continue;
         }
         // A mount lies in those above it.
-        named.units.extend(
-            mounts_of(&format!("{directory}{path}")).into_iter().filter(|mount| mount != name),
-        );
+        let mounts = mounts_of(&format!("{directory}{path}")).into_iter();
+        named.units.extend(mounts.filter(|mount| mount != name).map(Cow::Owned));
     }
     named
 }
@@ -154,7 +163,7 @@ fn is_quadlets(section: &str) -> bool {
 }
 
 /// The units that start with a unit by its name alone.
-pub(super) fn by_name(name: &str) -> Vec<String> {
+pub(super) fn begun_by_name(name: &str) -> Vec<String> {
     let Some((stem, kind)) = name.rsplit_once('.') else { return Vec::new() };
     let mut started = Vec::new();
     match kind {
