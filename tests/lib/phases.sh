@@ -14,18 +14,45 @@ start_phases() {
   started=$(date +%s)
   beside_pids=()
   trap stop_phases EXIT
-  trap 'exit 130' INT TERM
+  trap 'interrupted 129' HUP
+  trap 'interrupted 130' INT
+  trap 'interrupted 143' TERM
 }
 
-# Stops what still runs beside, and removes the logs.
+# What was done by then is not counted. Nobody may be there any more to whom that could be said.
+interrupted() {
+  (echo "!!! INTERRUPTED: this run shows nothing.") 2>/dev/null || :
+  exit "$1"
+}
+
+# Ends what still runs, and removes the logs.
 stop_phases() {
-  local pid
-  for pid in ${beside_pids[@]+"${beside_pids[@]}"}; do
-    # Each is the leader of a process group of its own.
-    kill -- "-$pid" 2>/dev/null || :
-  done
+  set +e
+  # Neither another signal nor an output that nobody reads any more cuts this short.
+  trap '' HUP INT TERM PIPE
+  end_groups
   rm -rf "$logs"
 }
+
+# Ends all of the phases that run, each of which is a process group of its own, and returns when
+# nothing of them is left. What goes on for ten seconds is killed. Control planes and machines of
+# tests are in other groups: they end by themselves when the test has ended.
+end_groups() {
+  local signal group left
+  # Also the one that has just been begun.
+  left=$(jobs -p)
+  for signal in TERM KILL; do
+    for group in $left; do
+      kill "-$signal" -- "-$group"
+      kill -CONT -- "-$group"
+    done
+    for _ in {1..200}; do
+      left=$(for group in $left; do if kill -0 -- "-$group"; then echo "$group"; fi; done)
+      if [ -z "$left" ]; then return 0; fi
+      sleep 0.05
+    done
+  done
+} 2>/dev/null
 
 say() {
   printf '== [%s] %s\n' "$(date +%H:%M:%S)" "$*"
@@ -35,16 +62,21 @@ outcome() {
   if [ -e "$logs/$1.outcome" ]; then cat "$logs/$1.outcome"; else echo "not run"; fi
 }
 
-# Runs one phase in front: its output is shown as it comes.
+# Runs one phase in front: its output is shown as it comes. As a job all the same: while bash
+# waits for a job it hears of a signal at once, and while it runs a program only when that ends.
 phase() {
   local name=$1 status=0
   say "$name"
   local begin=$SECONDS
-  # -e counts inside of the subshell, which it would not behind `if` or `||`.
-  set +e
-  (set -e; counted "$name") 2>&1 | tee "$logs/$name.log"
-  status=${PIPESTATUS[0]}
-  set -e
+  set -m
+  (
+    # -e counts inside of the inner subshell, which it would not behind `if` or `||`.
+    set +e
+    (set -e; counted "$name") 2>&1 | tee "$logs/$name.log"
+    exit "${PIPESTATUS[0]}"
+  ) </dev/null &
+  set +m
+  wait $! || status=$?
   finish "$name" "$status" $((SECONDS - begin))
 }
 
@@ -81,7 +113,7 @@ beside() {
       (set -e; counted "$name") >"$logs/$name.log" 2>&1
       finish "$name" $? $((SECONDS - begin))
     done
-  ) &
+  ) </dev/null &
   beside_pids+=($!)
   set +m
 }

@@ -2,7 +2,7 @@
 //! which writes what.
 //! That files within a crate use each other in one direction. And that the pages keep
 //! their word: tests and links that they name are there, and a promise is one sentence
-//! with a number.
+//! with a number. And that nothing goes on of tests that are interrupted.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,6 +13,8 @@
 
 #[path = "house/circles.rs"]
 mod circles;
+#[path = "house/interrupted.rs"]
+mod interrupted;
 #[path = "house/literals.rs"]
 mod literals;
 #[path = "house/profile.rs"]
