@@ -27,8 +27,12 @@ suite_install_tools() {
   if wanted clippy; then cargo clippy --version >/dev/null 2>&1 || rustup component add clippy; fi
   if wanted guests || wanted examples || wanted demo; then install_wasm_target; fi
   if wanted cluster || wanted demo || wanted oracle; then need_go; fi
-  if wanted node || wanted model; then need_systemd; fi
-  if wanted node; then install_static_target; fi
+  if wanted node || wanted model || wanted cluster; then need_systemd; fi
+  if wanted node || wanted cluster; then install_static_target; fi
+  # The shell's own does not count.
+  if { wanted node || wanted cluster; } && ! type -P kill >/dev/null; then
+    install_packages "the program kill, by which tests send signals" procps
+  fi
   if wanted cluster && ! command -v faketime >/dev/null; then
     install_packages "faketime, which gives a test another clock" faketime
   fi
