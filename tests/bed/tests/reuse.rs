@@ -38,6 +38,9 @@ fn things() -> CustomResourceDefinition {
     .unwrap()
 }
 
+const FLOW: &str = r#"{"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema",
+    "metadata": {"name": "one"}, "spec": {"priorityLevelConfiguration": {"name": "exempt"}}}"#;
+
 /// The objects of all kinds that a test here makes, and of those that come of them.
 fn objects(plane: &ControlPlane) -> Vec<String> {
     let kinds = "namespaces,nodes,configmaps,serviceaccounts,deployments,replicasets,pods,things,\
@@ -87,6 +90,7 @@ fn a_control_plane_that_is_used_again_is_as_it_was_at_first() {
         .apply(r#"{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one"}}"#)
         .unwrap();
     kubectl(&plane, &["label", "namespace", "default", "is=changed"]);
+    kubectl(&plane, &["create", "configmap", "one", "-n", "kube-system"]);
     kubectl(&plane, &["delete", "lease", "-A", "--all"]);
     assert_ne!(objects(&plane), first);
     drop(plane);
@@ -120,7 +124,7 @@ fn two_at_a_time_have_one_each() {
 #[test]
 fn one_with_other_rules_or_that_was_hurt_is_not_used_again() {
     let _alone = alone();
-    for name in ["roles", "kinds", "killed"] {
+    for name in ["roles", "kinds", "flows", "killed"] {
         let plane = options(name).start().unwrap();
         let pid = plane.supervisor_pid();
         match name {
@@ -129,6 +133,7 @@ fn one_with_other_rules_or_that_was_hurt_is_not_used_again() {
                 &["create", "clusterrole", "reader", "--verb=get", "--resource=nodes"],
             ),
             "kinds" => plane.define(&[things()]).unwrap(),
+            "flows" => drop(plane.apply(FLOW).unwrap()),
             _ => plane.restart(Part::ApiServer).unwrap(),
         }
         drop(plane);
