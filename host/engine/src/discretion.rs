@@ -7,7 +7,7 @@ use crate::failure::failure;
 use crate::question::{Call, CallFailure, Reply, Spent};
 use crate::words::Words;
 use tread_model::change::{Change, Entry};
-use tread_model::secrets::{tells_secret, tells_secret_entry};
+use tread_model::secrets::{reveals_secret, reveals_secret_entry};
 use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict};
 
 /// In place of a reason that might quote a secret.
@@ -109,7 +109,8 @@ impl<'w> Discretion<'w> {
 
 /// Whether a secret is in what a policy is offered.
 pub(crate) fn offers_secret(changes: &[&Change<'_>], unchanged: &[Entry<'_>]) -> bool {
-    changes.iter().any(|change| tells_secret(change)) || unchanged.iter().any(tells_secret_entry)
+    changes.iter().any(|change| reveals_secret(change))
+        || unchanged.iter().any(reveals_secret_entry)
 }
 
 fn is_known(action: &Action, words: &Words) -> bool {

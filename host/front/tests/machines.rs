@@ -21,7 +21,7 @@ use tread_front::http::{
 };
 use tread_kube::metrics::{MachineAsked, Metrics};
 use tread_model::boot_images::{Limits, Reason, Release, Stream};
-use tread_model::joining::first_boot::{self, LONGEST, Tells};
+use tread_model::joining::first_boot::{self, LONGEST, ReportsTo};
 use tread_test_bed::eventually;
 
 /// Pools by their tokens, and a config of some size.
@@ -386,8 +386,8 @@ async fn what_a_machine_says_of_its_first_boot_is_heard_by_its_pools_token_alone
     assert_eq!(say(at, "/first-boot/soon", "soon", SAYS).await.status, 503);
     let heard = knows.heard.lock().unwrap();
     let [one] = heard.as_slice() else { panic!("{heard:?}") };
-    assert_eq!((one.pool.as_str(), one.told.machine.as_str()), ("infra", "worker-1"));
-    assert!(one.from.is_loopback() && one.told.stopped);
+    assert_eq!((one.pool.as_str(), one.report.machine.as_str()), ("infra", "worker-1"));
+    assert!(one.from.is_loopback() && one.report.stopped);
 }
 
 #[tokio::test]
@@ -413,7 +413,7 @@ async fn machines_of_a_pool_that_say_much_are_bounded_and_keep_no_other_pool_out
 fn first_boot(disk: &std::path::Path, address: &str, authority: &str) -> std::process::Output {
     let stream = Stream { name: "rhel-9".to_owned(), own: true };
     let limits = Limits::of(Release::parse("4.22.0"), &stream, &[]);
-    let tells = Tells {
+    let reports_to = ReportsTo {
         address: address.to_owned(),
         authority: authority.to_owned(),
         token: "i".to_owned(),
@@ -422,7 +422,7 @@ fn first_boot(disk: &std::path::Path, address: &str, authority: &str) -> std::pr
         limits,
         passing: None,
         pool: "infra".to_owned(),
-        tells: Some(tells),
+        reports_to: Some(reports_to),
     };
     let mut spec = serde_json::json!({});
     first_boot::add(&mut spec, &boots).unwrap();
@@ -472,7 +472,10 @@ async fn the_script_of_a_first_boot_tells_by_tls_whom_it_was_told_to_trust() {
         assert_eq!(knows.heard.lock().unwrap().len(), heard, "{said}");
     }
     let heard = knows.heard.lock().unwrap();
-    let told = &heard.first().unwrap().told;
-    assert_eq!((told.image.as_str(), told.reason), ("412.86.202308081056-0", Reason::BelowLimit));
+    let report = &heard.first().unwrap().report;
+    assert_eq!(
+        (report.image.as_str(), report.reason),
+        ("412.86.202308081056-0", Reason::BelowLimit)
+    );
     let _ = std::fs::remove_dir_all(disk);
 }

@@ -29,15 +29,15 @@ pub fn is_secret_entry(entry: &Entry<'_>) -> bool {
     secret(&entry.id, &entry.state)
 }
 
-/// Whether a change tells a secret to whoever sees it: it is one, and no token
+/// Whether a change reveals a secret to whoever sees it: it is one, and no token
 /// stands in its place.
-pub fn tells_secret(change: &Change<'_>) -> bool {
-    is_secret(change) && (tells(&change.before) || tells(&change.after))
+pub fn reveals_secret(change: &Change<'_>) -> bool {
+    is_secret(change) && (reveals(&change.before) || reveals(&change.after))
 }
 
-/// As [`tells_secret`], for what did not change.
-pub fn tells_secret_entry(entry: &Entry<'_>) -> bool {
-    is_secret_entry(entry) && tells(&entry.state)
+/// As [`reveals_secret`], for what did not change.
+pub fn reveals_secret_entry(entry: &Entry<'_>) -> bool {
+    is_secret_entry(entry) && reveals(&entry.state)
 }
 
 /// What stands for secrets in all that one call offers to someone who may not
@@ -99,7 +99,7 @@ fn secret(id: &str, state: &State<'_>) -> bool {
     }
 }
 
-fn tells(state: &State<'_>) -> bool {
+fn reveals(state: &State<'_>) -> bool {
     match state {
         State::File(file) => matches!(file.content, Content::Bytes(_)),
         State::Text(_) => true,
@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn a_token_tells_no_secret() {
         let secret = change("file:/etc/a", State::Absent, file(b"one", 0o600));
-        assert!(tells_secret(&secret));
-        assert!(!tells_secret(&Tokens::default().redact(&secret)));
-        assert!(!tells_secret(&change("file:/etc/a", State::Absent, file(b"one", 0o644))));
+        assert!(reveals_secret(&secret));
+        assert!(!reveals_secret(&Tokens::default().redact(&secret)));
+        assert!(!reveals_secret(&change("file:/etc/a", State::Absent, file(b"one", 0o644))));
     }
 }

@@ -246,7 +246,7 @@ fn who_is_locked_out_of_a_node_is_told_beside_the_operators_refusal() {
     let core = |keys: &[&str], hash: Option<&str>| json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": keys, "passwordHash": hash}]}});
     let good = format!("$6$salt${}", "x".repeat(86));
     let good = good.as_str();
-    for (old, new, told, rejected) in [
+    for (old, new, is_locked_out, rejected) in [
         (core(&["ssh-rsa a"], None), core(&[], None), true, true),
         (core(&["ssh-rsa a"], None), json!({}), true, false),
         (core(&[], Some(good)), core(&[], Some("")), true, false),
@@ -263,7 +263,7 @@ fn who_is_locked_out_of_a_node_is_told_beside_the_operators_refusal() {
     ] {
         let found = compared(old.clone(), new.clone());
         let lock_out = found.warnings.iter().any(|it| it.starts_with(refuse::LOCK_OUT));
-        assert_eq!(lock_out, told, "{old} {new}: {:?}", found.warnings);
+        assert_eq!(lock_out, is_locked_out, "{old} {new}: {:?}", found.warnings);
         assert_eq!(found.refusals, [], "{old} {new}");
         let [old, new] =
             [old, new].map(|config| Rendered::of([json!({"spec": {"config": config}})]));

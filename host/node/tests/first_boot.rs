@@ -26,7 +26,7 @@ const COMMAND_LINE: &str = "[Unit]\nDefaultDependencies=no\nBefore=sysinit.targe
 fn served(os_release: &str, passing: Option<&'static str>) -> Builder {
     let stream = Stream { name: "rhel-9".to_owned(), own: true };
     let limits = Limits::of(Release::parse("4.22.0"), &stream, &[]);
-    let first_boot = FirstBoot { limits, passing, pool: "infra".to_owned(), tells: None };
+    let first_boot = FirstBoot { limits, passing, pool: "infra".to_owned(), reports_to: None };
     let mut spec = json!({});
     add(&mut spec, &first_boot).unwrap();
     let config = &spec["config"];

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::metrics::Metrics;
-use tread_model::joining::first_boot::{LONGEST, Told};
+use tread_model::joining::first_boot::{FirstBootReport, LONGEST};
 
 /// What stands before the pool's name.
 const PATH: &str = "/first-boot/";
@@ -57,7 +57,8 @@ async fn hear(
         let sentence = format!("expected {LONGEST} bytes at most, all of them");
         Refused::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
     })?;
-    let told = Told::read(&body).map_err(|why| Refused::new(StatusCode::BAD_REQUEST, why))?;
-    service.machines.hear(FirstBoot { pool, from: from.peer, told })?;
+    let report =
+        FirstBootReport::read(&body).map_err(|why| Refused::new(StatusCode::BAD_REQUEST, why))?;
+    service.machines.hear(FirstBoot { pool, from: from.peer, report })?;
     Ok(StatusCode::ACCEPTED)
 }

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tread_kube::metrics::Metrics;
-use tread_model::joining::first_boot::Told;
+use tread_model::joining::first_boot::FirstBootReport;
 use tread_model::joining::{Asked, asked};
 use tread_model::object_name::is_name;
 
@@ -68,7 +68,7 @@ pub struct FirstBoot {
     /// The address that asks.
     pub from: IpAddr,
     /// What it says.
-    pub told: Told,
+    pub report: FirstBootReport,
 }
 
 /// A machine that was sent away. Ignition does not ask again after that.

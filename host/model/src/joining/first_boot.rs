@@ -1,6 +1,6 @@
 //! What holds the image that a machine booted from against the limit, at its first boot and
 //! before its kubelet: a unit with a script, as a part of what the machine is served; and what
-//! machines tell by it.
+//! machines report by it.
 
 use crate::boot_images::{Limits, Reason, shown};
 use crate::mirrors::data_url;
@@ -15,7 +15,7 @@ pub const UNIT: &str = "tread-first-boot.service";
 pub const SCRIPT: &str = "/etc/tread/first-boot.sh";
 /// What the script goes by. The unit runs as long as this is there.
 pub const SETTINGS: &str = "/etc/tread/first-boot.conf";
-/// Whom the script trusts when it tells.
+/// Whom the script trusts when it reports.
 pub const AUTHORITY: &str = "/etc/tread/first-boot.pem";
 /// What makes the kubelet wait for the unit, and not start where it fails.
 pub const REQUIRED: &str = "/etc/systemd/system/kubelet.service.requires/tread-first-boot.service";
@@ -37,13 +37,13 @@ pub struct FirstBoot {
     pub passing: Option<&'static str>,
     /// The pool.
     pub pool: String,
-    /// Whom it tells; none: nobody can be told.
-    pub tells: Option<Tells>,
+    /// Whom it reports to; none: there is nobody.
+    pub reports_to: Option<ReportsTo>,
 }
 
-/// Whom a machine tells.
+/// Whom a machine reports to.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Tells {
+pub struct ReportsTo {
     /// Where: `HOST:PORT`.
     pub address: String,
     /// Whom to trust there, as PEM.
@@ -53,13 +53,13 @@ pub struct Tells {
 }
 
 /// It holds a secret.
-impl std::fmt::Debug for Tells {
+impl std::fmt::Debug for ReportsTo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tells").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("ReportsTo").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-/// The path at which machines of a pool tell.
+/// The path at which machines of a pool report.
 pub fn path(pool: &str) -> String {
     format!("/first-boot/{pool}")
 }
@@ -83,8 +83,8 @@ pub fn add(spec: &mut Value, first_boot: &FirstBoot) -> Result<(), &'static str>
         // It has the token.
         file(SETTINGS, 0o600, &settings(first_boot)),
     ];
-    if let Some(tells) = &first_boot.tells {
-        files.push(file(AUTHORITY, 0o644, &tells.authority));
+    if let Some(reports_to) = &first_boot.reports_to {
+        files.push(file(AUTHORITY, 0o644, &reports_to.authority));
     }
     let link = json!({"path": REQUIRED, "target": UNIT_PATH, "overwrite": true});
     for (kind, name, entries) in [
@@ -113,7 +113,7 @@ fn list<'v>(config: &'v mut Value, kind: &str, name: &str) -> Option<&'v mut Vec
 
 /// What the script goes by: lines that it reads, and does not run.
 fn settings(first_boot: &FirstBoot) -> String {
-    let FirstBoot { limits, passing, pool, tells } = first_boot;
+    let FirstBoot { limits, passing, pool, reports_to } = first_boot;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a String does not fail.
@@ -126,7 +126,7 @@ fn settings(first_boot: &FirstBoot) -> String {
     line("RHEL", &limits.rhel.map(|it| it.to_string()).unwrap_or_default());
     line("MAJOR", &limits.least_major.map(|it| it.to_string()).unwrap_or_default());
     line("POOL", pool);
-    if let Some(Tells { address, token, .. }) = tells {
+    if let Some(ReportsTo { address, token, .. }) = reports_to {
         line("URL", &format!("https://{address}{}", path(pool)));
         line("TOKEN", token);
     }
@@ -135,7 +135,7 @@ fn settings(first_boot: &FirstBoot) -> String {
 
 /// What a machine says of its first boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct FirstBootReport {
     /// What it calls itself.
     pub machine: String,
     /// What it booted from.
@@ -156,9 +156,9 @@ struct Said {
     stopped: bool,
 }
 
-impl Told {
+impl FirstBootReport {
     /// Reads what anybody with the pool's token may have sent; the error is a sentence.
-    pub fn read(bytes: &[u8]) -> Result<Told, &'static str> {
+    pub fn read(bytes: &[u8]) -> Result<FirstBootReport, &'static str> {
         let read = || serde_json::from_slice::<Said>(bytes).ok();
         let said = Some(bytes).filter(|it| it.len() <= LONGEST).and_then(|_| read());
         let said =
@@ -175,6 +175,6 @@ impl Told {
         ];
         let reason = words.into_iter().find(|word| word.as_str() == said.reason);
         let reason = reason.ok_or("the reason is none that a first boot gives")?;
-        Ok(Told { machine, image: shown(&said.image), reason, stopped: said.stopped })
+        Ok(FirstBootReport { machine, image: shown(&said.image), reason, stopped: said.stopped })
     }
 }

@@ -6,8 +6,8 @@ use crate::problem::Problems;
 use crate::text::{and_more, listed};
 use std::fmt;
 
-/// How many problems are told.
-const TOLD: usize = 5;
+/// How many problems are listed.
+const MOST_LISTED: usize = 5;
 
 /// Why nothing can be rendered for a pool. No contents are in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum Unrendered {
         "what was rendered would be read as something else than what it was rendered from ({}), \
          so that nothing is rolled out. That is a defect of tread: report it with these \
          MachineConfigs",
-        listed(ids, TOLD)
+        listed(ids, MOST_LISTED)
     )]
     ReadsOtherwise {
         /// What differs, by the ids of changes.
@@ -93,7 +93,7 @@ impl<'p, T> Lines<'p, T> {
 
 impl<T: fmt::Display> fmt::Display for Lines<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first: Vec<String> = self.0.iter().take(TOLD).map(T::to_string).collect();
-        write!(f, "{}{}", first.join("; "), and_more(self.0.len(), TOLD))
+        let first: Vec<String> = self.0.iter().take(MOST_LISTED).map(T::to_string).collect();
+        write!(f, "{}{}", first.join("; "), and_more(self.0.len(), MOST_LISTED))
     }
 }

@@ -23,8 +23,8 @@ fn comparison(old: &NodeConfig<'static>, new: &NodeConfig<'static>) -> Compariso
     if found.from == found.to {
         assert_eq!(found.changes, []);
     } else {
-        let told = (found.changes.len(), found.refusals.len(), found.settled.len());
-        assert_ne!(told, (0, 0, 0));
+        let counts = (found.changes.len(), found.refusals.len(), found.settled.len());
+        assert_ne!(counts, (0, 0, 0));
     }
     found
 }

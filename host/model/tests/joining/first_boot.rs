@@ -10,7 +10,7 @@ use tread_model::boot_images::{
 };
 use tread_model::config::Source;
 use tread_model::joining::first_boot::{
-    FirstBoot, LONGEST, REQUIRED, SCRIPT, SETTINGS, Tells, Told, UNIT, add,
+    FirstBoot, FirstBootReport, LONGEST, REQUIRED, ReportsTo, SCRIPT, SETTINGS, UNIT, add,
 };
 use tread_model::read::{Input, side_in_order};
 
@@ -27,12 +27,12 @@ fn of_release(release: &str) -> Limits {
 }
 
 fn first_boot(limits: Limits, passing: Option<&'static str>) -> FirstBoot {
-    let tells = Tells {
+    let reports_to = ReportsTo {
         address: "[fd00::1]:22623".to_owned(),
         authority: "-----BEGIN CERTIFICATE-----\n".to_owned(),
         token: "t0k-_en".to_owned(),
     };
-    FirstBoot { limits, passing, pool: "infra".to_owned(), tells: Some(tells) }
+    FirstBoot { limits, passing, pool: "infra".to_owned(), reports_to: Some(reports_to) }
 }
 
 /// The root of a machine, with what it was served on its disk.
@@ -97,11 +97,11 @@ impl Disk {
             .unwrap()
     }
 
-    /// What it told the cluster.
-    fn told(&self) -> Option<Told> {
+    /// What it reported to the cluster.
+    fn report(&self) -> Option<FirstBootReport> {
         let said = self.text("/said")?;
         let body = said.lines().find(|line| line.starts_with('{')).unwrap();
-        Some(Told::read(body.as_bytes()).unwrap())
+        Some(FirstBootReport::read(body.as_bytes()).unwrap())
     }
 }
 
@@ -215,7 +215,7 @@ fn the_script_judges_an_os_release_as_the_rule_says() {
             assert_eq!(run.status.code(), Some(i32::from(!passes)), "{what}");
             assert!(run.stderr.is_empty(), "{what}");
             assert_eq!(
-                disk.told().map(|it| it.reason),
+                disk.report().map(|it| it.reason),
                 (!passes).then_some(expected.reason),
                 "{what}"
             );
@@ -232,11 +232,11 @@ fn the_script_judges_an_os_release_as_the_rule_says() {
     disk.serve(&first_boot(of_release("4.22.0"), None));
     std::fs::remove_file(disk.at("/etc/os-release")).unwrap();
     assert_eq!(disk.run().status.code(), Some(1));
-    assert_eq!(disk.told().unwrap().reason, Reason::VersionUnknown);
+    assert_eq!(disk.report().unwrap().reason, Reason::VersionUnknown);
     let garbage: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     disk.put("/etc/os-release", &garbage);
     assert_eq!(disk.run().status.code(), Some(1));
-    assert_eq!(disk.told().unwrap().reason, Reason::VersionUnknown);
+    assert_eq!(disk.report().unwrap().reason, Reason::VersionUnknown);
     // Where there is only the other file of that kind.
     std::fs::remove_file(disk.at("/etc/os-release")).unwrap();
     disk.put("/usr/lib/os-release", "RHEL_VERSION=9.6\n");
@@ -270,10 +270,10 @@ fn a_machine_that_is_stopped_says_why_and_what_to_do_until_it_may_join() {
         assert!(arguments.contains("\nhttps://[fd00::1]:22623/first-boot/infra\n"), "{said}");
         assert!(arguments.contains("\n--max-time\n") && !arguments.contains("t0k"), "{said}");
         assert_eq!(given, "\"Authorization: Bearer t0k-_en\"\n");
-        let told = disk.told().unwrap();
-        assert!(told.stopped);
+        let report = disk.report().unwrap();
+        assert!(report.stopped);
         assert_eq!(
-            (told.image.as_str(), told.reason),
+            (report.image.as_str(), report.reason),
             ("412.86.202308081056-0", Reason::BelowLimit)
         );
     }
@@ -294,7 +294,7 @@ fn in_none_and_before_4_22_a_machine_is_warned_of_and_joins() {
         issue.contains("joins its cluster all the same, since spec.mode of BootImages"),
         "{issue}"
     );
-    assert!(!disk.told().unwrap().stopped);
+    assert!(!disk.report().unwrap().stopped);
     assert_eq!(disk.text(SETTINGS), None, "and it is not run again");
     assert!(!of_release("4.21.0").blocks && of_release("4.22.0").blocks);
 }
@@ -343,7 +343,7 @@ fn where_nobody_can_be_told_the_rest_is_done_all_the_same() {
     assert!(String::from_utf8_lossy(&run.stdout).contains("curl is missing"), "{run:?}");
     assert!(disk.text(ISSUE).is_some());
     // Nobody to tell at all.
-    let nobody = FirstBoot { tells: None, ..first_boot(of_release("4.22.0"), None) };
+    let nobody = FirstBoot { reports_to: None, ..first_boot(of_release("4.22.0"), None) };
     let disk = Disk::of("nobody", &nobody);
     disk.put("/etc/os-release", OLD);
     assert_eq!(disk.run().status.code(), Some(1));
@@ -387,10 +387,13 @@ fn what_is_added_is_taken_by_ignitions_parser_and_changes_nothing_else() {
 fn what_a_machine_says_is_read_within_bounds_and_cleaned() {
     let said = |machine: &str, image: &str, reason: &str| {
         let text = json!({"machine": machine, "image": image, "reason": reason, "stopped": true});
-        Told::read(text.to_string().as_bytes())
+        FirstBootReport::read(text.to_string().as_bytes())
     };
-    let told = said("Worker-1.example", "412.86\u{1b}[31m\u{202e}", "BelowLimit").unwrap();
-    assert_eq!((told.machine.as_str(), told.image.as_str()), ("worker-1.example", "412.86 [31m"));
+    let report = said("Worker-1.example", "412.86\u{1b}[31m\u{202e}", "BelowLimit").unwrap();
+    assert_eq!(
+        (report.machine.as_str(), report.image.as_str()),
+        ("worker-1.example", "412.86 [31m")
+    );
     for (machine, image, reason) in [
         ("a b", "", "BelowLimit"),
         ("", "", "BelowLimit"),
@@ -404,7 +407,7 @@ fn what_a_machine_says_is_read_within_bounds_and_cleaned() {
         assert!(said(machine, image, reason).is_err(), "{machine} {image} {reason}");
     }
     for text in ["", "{}", "[]", "null", "{\"machine\":1}", "\u{0}", "{\"machine\":\"a\"}"] {
-        assert!(Told::read(text.as_bytes()).is_err(), "{text}");
+        assert!(FirstBootReport::read(text.as_bytes()).is_err(), "{text}");
     }
-    assert!(Told::read(&[0xff; 10]).is_err());
+    assert!(FirstBootReport::read(&[0xff; 10]).is_err());
 }

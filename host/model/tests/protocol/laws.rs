@@ -19,7 +19,7 @@ impl Node {
         is_cordoned || matches!(self.doing, Some((What::Boot, _))) || failed
     }
 
-    fn is_told_softly(&self) -> bool {
+    fn is_disrupted_softly(&self) -> bool {
         matches!(self.doing, Some((What::Unit, _))) && self.cordon == Cordon::No
     }
 
@@ -57,7 +57,7 @@ impl World {
                 down().filter(of).count() <= bounds.limits.pool,
                 "no more nodes are down than a pool may have",
             )?;
-            let soft = self.nodes.iter().filter(of).filter(|node| node.is_told_softly());
+            let soft = self.nodes.iter().filter(of).filter(|node| node.is_disrupted_softly());
             law(soft.count() <= bounds.limits.soft, "no more nodes are told softly than may be")?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::bounds::{Bounds, NOW, seconds};
 use crate::state::{
-    Cordon, Hand, Lease, Node, Of, Op, Order, Part, Report, Slot, Told, World, Write,
+    Cordon, Hand, Lease, Node, Of, Op, Order, Part, Report, Slot, SlotsSeen, World, Write,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -180,13 +180,13 @@ impl World {
         slots.has_room(&at, &pool, softly, bounds.limits, &down)
     }
 
-    /// What is told of the slots now, for this write: giving one back does not depend on the room.
-    pub(crate) fn told(&self, bounds: &Bounds, at: usize, write: &Write) -> Told {
+    /// What is seen of the slots now, for this write: giving one back does not depend on the room.
+    pub(crate) fn slots_seen(&self, bounds: &Bounds, at: usize, write: &Write) -> SlotsSeen {
         let room = match write {
             Write::TakeSlot(slot) => self.has_room(bounds, at, !slot.unavailable),
             _ => false,
         };
-        Told { slot: self.nodes[at].slot, room }
+        SlotsSeen { slot: self.nodes[at].slot, room }
     }
 
     /// A rollout wants the newest config, and halts in a pool where a node failed.

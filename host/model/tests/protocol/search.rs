@@ -102,7 +102,7 @@ struct Search<'b> {
 
 /// Explores all of it; stops at the first law that is broken.
 pub(crate) fn explore<G: Guards>(bounds: &Bounds) -> Found {
-    let steps = Steps { bounds, told: false, found: Vec::new() };
+    let steps = Steps { bounds, traced: false, found: Vec::new() };
     let (known, parents) = (HashMap::default(), Vec::new());
     let mut search = Search { steps, known, parents, fair: Vec::new(), ends: Vec::new() };
     let start = bounds.start().small();
@@ -176,7 +176,7 @@ impl Search<'_> {
             path.push(self.parents[*last as usize]);
         }
         path.reverse();
-        self.steps.told = true;
+        self.steps.traced = true;
         let mut world = self.steps.bounds.start().small();
         let mut trace = Vec::new();
         for to in &path[1..] {

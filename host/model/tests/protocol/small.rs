@@ -201,8 +201,8 @@ impl Replica {
                 order.into_iter().for_each(|it| f(&mut it.op));
                 part.reported_mut().into_iter().for_each(|report| f(&mut report.op));
             }
-            Replica::Writes { write, told, .. } => {
-                let slot = told.as_mut().and_then(|told| told.slot.as_mut());
+            Replica::Writes { write, slots_seen, .. } => {
+                let slot = slots_seen.as_mut().and_then(|seen| seen.slot.as_mut());
                 slot.into_iter().for_each(|slot| f(&mut slot.op));
                 match write {
                     Write::TakeSlot(slot) => f(&mut slot.op),

@@ -126,9 +126,9 @@ pub(crate) struct Wire {
     pub(crate) answers: bool,
 }
 
-/// What is told of the slots.
+/// What is seen of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Told {
+pub(crate) struct SlotsSeen {
     /// The slot of the node.
     pub(crate) slot: Option<Slot>,
     /// Whether there is room for one as the node takes.
@@ -155,9 +155,9 @@ pub(crate) enum Replica {
         node: u8,
         write: Write,
         onto: bool,
-        /// What it was told of the slots, where it writes onto a newer version of them as long as
+        /// What it saw of the slots, where it writes onto a newer version of them as long as
         /// that is still so.
-        told: Option<Told>,
+        slots_seen: Option<SlotsSeen>,
     },
     /// It is about to touch the node.
     Hands {

@@ -19,7 +19,8 @@ pub(crate) struct Next {
 /// Collects what can happen next.
 pub(crate) struct Steps<'b> {
     pub(crate) bounds: &'b Bounds,
-    pub(crate) told: bool,
+    /// Whether what happens is said in words.
+    pub(crate) traced: bool,
     pub(crate) found: Vec<Next>,
 }
 
@@ -28,7 +29,7 @@ pub(crate) type Failed = (String, Broken);
 
 impl Steps<'_> {
     pub(crate) fn add(&mut self, fair: bool, what: impl FnOnce() -> String, world: World) {
-        let what = if self.told { what() } else { String::new() };
+        let what = if self.traced { what() } else { String::new() };
         self.found.push(Next { what, fair, world });
     }
 
@@ -94,14 +95,15 @@ impl Steps<'_> {
                     self.add(true, || format!("replica {index} reads the Lease too"), with(next));
                 }
             }
-            Replica::Writes { node, write, told, .. } => {
+            Replica::Writes { node, write, slots_seen, .. } => {
                 let at = usize::from(node);
                 self.add(
                     false,
                     || format!("replica {index} dies, or its write is lost"),
                     with(Replica::Idle),
                 );
-                let is_so = told.is_none_or(|told| world.told(self.bounds, at, &write) == told);
+                let is_so =
+                    slots_seen.is_none_or(|seen| world.slots_seen(self.bounds, at, &write) == seen);
                 let next = with(Replica::Idle).written(at, write).filter(|_| is_so);
                 let next = next.unwrap_or_else(|| with(Replica::Idle));
                 self.add(true, || format!("replica {index} on node {at}: {write:?} arrives"), next);
@@ -158,8 +160,8 @@ impl Steps<'_> {
                     next.retries -= 1;
                 }
                 let again = onto && write.object() == Object::Slots && !retakes;
-                let told = again.then(|| world.told(self.bounds, at, &write));
-                Replica::Writes { node, write, onto, told }
+                let slots_seen = again.then(|| world.slots_seen(self.bounds, at, &write));
+                Replica::Writes { node, write, onto, slots_seen }
             }
             Does::Hand(hand, left) => {
                 let left = (left - ago).max(0);

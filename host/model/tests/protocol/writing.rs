@@ -31,7 +31,7 @@ impl World {
                 // It asks for no version but that there is none.
                 Replica::Writes { write: Write::MakeLease(_), .. } => {}
                 // It reads the slots again right before it writes.
-                Replica::Writes { told: Some(_), .. } => {}
+                Replica::Writes { slots_seen: Some(_), .. } => {}
                 Replica::Writes { write, onto: true, .. }
                     if is_here && write.object() == object =>
                 {

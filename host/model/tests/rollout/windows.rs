@@ -16,7 +16,7 @@ struct Case {
     error: Option<String>,
 }
 
-fn told(opening: Opening) -> String {
+fn in_words(opening: Opening) -> String {
     match opening {
         Opening::Always => "always".to_owned(),
         Opening::Open { ends, begins: true } => format!("open, ends {ends}"),
@@ -42,7 +42,7 @@ fn windows_open_as_the_cases_say() {
             (Ok(windows), None) => {
                 assert!(!at.is_empty(), "{case}");
                 for (now, says) in at {
-                    assert_eq!(told(opening(&windows, time(&now))), says, "{case}: {now}");
+                    assert_eq!(in_words(opening(&windows, time(&now))), says, "{case}: {now}");
                 }
             }
             (windows, error) => {

@@ -130,14 +130,14 @@ impl Machines for Answers {
         .boxed()
     }
 
-    fn hear(&self, FirstBoot { pool, from, told }: FirstBoot) -> Result<(), Refused> {
+    fn hear(&self, FirstBoot { pool, from, report }: FirstBoot) -> Result<(), Refused> {
         let said = Said {
-            machine: told.machine,
+            machine: report.machine,
             address: from.to_canonical().to_string(),
             pool,
-            image: told.image,
-            reason: told.reason.as_str().to_owned(),
-            stopped: told.stopped,
+            image: report.image,
+            reason: report.reason.as_str().to_owned(),
+            stopped: report.stopped,
             at: Time(Timestamp::now()),
         };
         if self.tells.first_boots.tell(said) {

@@ -4,7 +4,7 @@ use super::super::settings::FirstBoots;
 use serde_json::Value;
 use tread_cluster::boot_images::first_boots::asked;
 use tread_model::joining::Unserved;
-use tread_model::joining::first_boot::{self, FirstBoot, Tells};
+use tread_model::joining::first_boot::{self, FirstBoot, ReportsTo};
 
 /// Why nobody can say yet what it is held against.
 pub(super) const NOT_YET: &str = "the limits of boot images are not known yet";
@@ -21,13 +21,13 @@ pub(super) fn first_boot(
     let known = settings.images.now().filter(|known| known.0.limits_known)?;
     let Some((limits, passing)) = asked(&known.0, &known.1, pool) else { return Some(None) };
     let authority = settings.authority.borrow().clone();
-    let can_tell = !authority.is_empty() && !token.is_empty();
-    let tells = can_tell.then(|| Tells {
+    let can_report = !authority.is_empty() && !token.is_empty();
+    let reports_to = can_report.then(|| ReportsTo {
         address: settings.address.clone(),
         authority,
         token: token.to_owned(),
     });
-    Some(Some(FirstBoot { limits, passing, pool: pool.to_owned(), tells }))
+    Some(Some(FirstBoot { limits, passing, pool: pool.to_owned(), reports_to }))
 }
 
 /// Adds that to a spec.

@@ -276,21 +276,22 @@ fn a_step_that_this_version_does_not_know_is_no_plan() {
 fn a_plan_of_another_version_is_refused_with_its_form_and_with_what_to_do() {
     let version = env!("CARGO_PKG_VERSION");
     let plan = serde_json::to_value(planned(Vec::new(), false)).unwrap();
-    let told = |plan: &Value| VerifiablePlan::read(plan.to_string().as_bytes()).unwrap_err();
+    let refused = |plan: &Value| VerifiablePlan::read(plan.to_string().as_bytes()).unwrap_err();
     let mut older = plan.clone();
     older.as_object_mut().unwrap().remove("deciders");
     let mut newer = plan.clone();
     newer["steps"] = json!([{"do": "live-patch"}]);
     for (plan, says) in [(&older, "missing field `deciders`"), (&newer, "live-patch")] {
-        let fault = told(plan).to_string();
+        let fault = refused(plan).to_string();
         let all = [says, "`tread.dev/plan/v1`", "another version made it", version];
         assert!(all.iter().all(|it| fault.contains(it)), "{fault}");
     }
     // Of another form nothing else is read.
-    let fault = told(&json!({"schema": "tread.dev/plan/v7", "stages": []})).to_string();
+    let fault = refused(&json!({"schema": "tread.dev/plan/v7", "stages": []})).to_string();
     let all = ["`tread.dev/plan/v7`", "`tread.dev/plan/v1`", "tread plan OLD NEW", version];
     assert!(all.iter().all(|it| fault.contains(it)), "{fault}");
-    let long = told(&json!({"schema": format!("\u{1b}[31m{}", "x".repeat(1 << 20))})).to_string();
+    let long =
+        refused(&json!({"schema": format!("\u{1b}[31m{}", "x".repeat(1 << 20))})).to_string();
     assert!(long.len() < 500 && !long.contains('\u{1b}'), "{long}");
 }
 
