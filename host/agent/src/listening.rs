@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
-use tread_kube::agents::{FORM, Told, WAIT, Wait};
+use tread_kube::agents::{FORM, Instructions, WAIT, Wait};
 use tread_kube::api::node_update::ConfigName;
 use tread_kube::asking::Backoff;
 use tread_node::tree::Tree;
@@ -27,7 +27,7 @@ pub(crate) enum Heard {
     /// Nothing yet.
     Nothing,
     /// What is to be done.
-    Told(Arc<Told>),
+    Instructions(Arc<Instructions>),
     /// It is of a form that this agent does not know, and why.
     Unknown(String),
 }
@@ -55,7 +55,7 @@ pub(crate) async fn listen(
 ) -> Infallible {
     let mut backoff = Backoff::new((LEAST, MOST));
     let mut seen: Option<String> = None;
-    let mut is_told = false;
+    let mut has_warned = false;
     // Of which node it was told last.
     let mut uid: Option<String> = None;
     let mut is_understood = true;
@@ -68,15 +68,15 @@ pub(crate) async fn listen(
         let wait = Wait { seen: seen.clone(), form: FORM, has };
         let wait = match service.ask(WAIT, &wait, WITHIN).await {
             Ok(answer) => {
-                if is_told {
+                if has_warned {
                     tracing::info!("the service answers again");
                 }
-                is_told = false;
+                has_warned = false;
                 match read(&answer) {
                     Ok((revision, is)) if seen.as_ref() != Some(&revision) => {
                         seen = Some(revision);
-                        if let Heard::Told(told) = &is {
-                            uid.clone_from(&told.uid);
+                        if let Heard::Instructions(instructions) = &is {
+                            uid.clone_from(&instructions.uid);
                         }
                         heard.send_replace(is);
                         backoff.reset();
@@ -105,10 +105,10 @@ pub(crate) async fn listen(
             Err(error) => {
                 // It may be a newer one by now.
                 is_understood = true;
-                if !is_told {
+                if !has_warned {
                     tracing::warn!(%error, "no orders are heard; it is tried again");
                 }
-                is_told = true;
+                has_warned = true;
                 backoff.next_wait()
             }
         };
@@ -135,8 +135,8 @@ fn read(answer: &[u8]) -> Result<(String, Heard), String> {
             head.form
         )));
     }
-    Ok(match serde_json::from_slice::<Told>(answer) {
-        Ok(told) => (head.revision, Heard::Told(Arc::new(told))),
+    Ok(match serde_json::from_slice::<Instructions>(answer) {
+        Ok(instructions) => (head.revision, Heard::Instructions(Arc::new(instructions))),
         Err(error) => unknown(format!(
             "what the service tells cannot be read by this agent ({}): it waits until the agent is upgraded",
             place(error)
@@ -165,7 +165,7 @@ mod tests {
     fn what_is_of_a_newer_form_or_cannot_be_read_waits_and_shows_nothing_of_it() {
         let read = |text: &str| read(text.as_bytes());
         let (revision, heard) = read(r#"{"revision":"1","node":"worker-1"}"#).unwrap();
-        assert!(revision == "1" && matches!(heard, Heard::Told(_)));
+        assert!(revision == "1" && matches!(heard, Heard::Instructions(_)));
         for (text, says) in [
             (r#"{"revision":"2","form":2,"order":"SECRET"}"#, "form 2, and this agent knows 1"),
             (r#"{"revision":"2","node":"a","order":{"stage":"SECRET"}}"#, "cannot be read"),

@@ -1,9 +1,9 @@
-//! What an agent makes of what it is told.
+//! What an agent makes of its instructions.
 
 use crate::kept::{Kept, Taken};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use tread_kube::agents::Told;
+use tread_kube::agents::Instructions;
 use tread_kube::api::node_update::{
     ConfigName, EndedOperation, UpdateDisrupts, UpdateOrder, UpdatePhase,
 };
@@ -32,8 +32,8 @@ pub(crate) enum Todo {
 }
 
 /// What is to be done by one who knows this.
-pub(crate) fn todo(local: Local, told: &Told) -> Todo {
-    let Some(given) = &told.order else { return adoption(told) };
+pub(crate) fn todo(local: Local, instructions: &Instructions) -> Todo {
+    let Some(given) = &instructions.order else { return adoption(instructions) };
     let order = match order::read(given) {
         Ok(order) => order,
         Err(why) => return Todo::Waits(format!("the order cannot be read: {why}")),
@@ -45,25 +45,25 @@ pub(crate) fn todo(local: Local, told: &Told) -> Todo {
             Todo::TurnBack(taken(given, UpdatePhase::TurnedBack, false))
         }
         Some(Phase::Waiting) if order.stage == Stage::Go => {
-            carry(told, given, &order).unwrap_or_else(Todo::Waits)
+            carry(instructions, given, &order).unwrap_or_else(Todo::Waits)
         }
-        _ if order.stage == Stage::Closed => adoption(told),
+        _ if order.stage == Stage::Closed => adoption(instructions),
         _ => Todo::Nothing,
     }
 }
 
-fn adoption(told: &Told) -> Todo {
-    if !told.adopt {
+fn adoption(instructions: &Instructions) -> Todo {
+    if !instructions.adopt {
         return Todo::Nothing;
     }
-    match config(told, None) {
+    match config(instructions, None) {
         Ok((documents, name)) => Todo::Adopt(documents, name),
         Err(why) => Todo::Waits(why),
     }
 }
 
-fn carry(told: &Told, given: &UpdateOrder, order: &Order) -> Result<Todo, String> {
-    let (config, _) = config(told, Some(&given.config))?;
+fn carry(instructions: &Instructions, given: &UpdateOrder, order: &Order) -> Result<Todo, String> {
+    let (config, _) = config(instructions, Some(&given.config))?;
     let plan = match &given.plan {
         Some(plan) => {
             let text = serde_json::to_vec(plan).map_err(|error| error.to_string())?;
@@ -75,13 +75,13 @@ fn carry(told: &Told, given: &UpdateOrder, order: &Order) -> Result<Todo, String
         None => None,
     };
     let steps = plan.as_ref().map(|plan| plan.steps.as_slice());
-    fits(steps.filter(|_| !told.overwrite), given.disrupts)?;
+    fits(steps.filter(|_| !instructions.overwrite), given.disrupts)?;
     if let Some(plan) = plan.as_ref().filter(|plan| plan.to != order.config.0) {
         return Err(format!("the plan leads to {}, and the order to {}", plan.to, order.config.0));
     }
     let drained = order.disrupts.drains();
-    let boots = steps.is_none_or(|steps| steps.contains(&Step::Reboot)) || told.overwrite;
-    let does = match told.overwrite {
+    let boots = steps.is_none_or(|steps| steps.contains(&Step::Reboot)) || instructions.overwrite;
+    let does = match instructions.overwrite {
         true => Does::Adopt { config, differs: Adopt::Overwrite, drained, give_up: false },
         false => Does::Apply { config, plan: plan.map(Box::new), accept: Vec::new(), drained },
     };
@@ -91,8 +91,8 @@ fn carry(told: &Told, given: &UpdateOrder, order: &Order) -> Result<Todo, String
 }
 
 /// The operation that is given up for this order, where an admin asked to try again after what
-/// this agent told last: what stands, if it took that and told of it as degraded; where nothing
-/// stands, what it told last, so that the order boots all the same.
+/// this agent reported last: what stands, if it took that and reported it as degraded; where nothing
+/// stands, what it reported last, so that the order boots all the same.
 /// What the node that is gone left is given up for the first order of the new one that boots.
 pub(crate) fn gives_up(kept: &Kept, order: &UpdateOrder, stands: Option<String>) -> Option<String> {
     let boots = order.disrupts == UpdateDisrupts::Reboot;
@@ -110,8 +110,8 @@ pub(crate) fn gives_up(kept: &Kept, order: &UpdateOrder, stands: Option<String>)
     let named = match stands {
         None => Some(last.operation.clone()),
         Some(stands) => {
-            let is_told_of = kept.ended.iter().any(|it| is_degraded(it, &stands));
-            is_told_of.then_some(stands)
+            let is_reported = kept.ended.iter().any(|it| is_degraded(it, &stands));
+            is_reported.then_some(stands)
         }
     };
     named.filter(|named| *named != order.operation)
@@ -142,8 +142,11 @@ fn fits(steps: Option<&[Step]>, disrupts: UpdateDisrupts) -> Result<(), String> 
 }
 
 /// The config that was given, which has to be this one.
-fn config(told: &Told, wanted: Option<&ConfigName>) -> Result<(Documents, ConfigName), String> {
-    let Some(given) = &told.config else {
+fn config(
+    instructions: &Instructions,
+    wanted: Option<&ConfigName>,
+) -> Result<(Documents, ConfigName), String> {
+    let Some(given) = &instructions.config else {
         return Err("the service gives no config with the order; see its log".to_owned());
     };
     let name = &given.name;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tread_kube::agents::Told;
+use tread_kube::agents::Instructions;
 use tread_kube::api::node_update::{ConfigName, NodeUpdateStatus, UpdatePhase};
 use tread_model::joining::GAVE_UP;
 use tread_model::protocol::Phase;
@@ -81,9 +81,9 @@ pub fn start(tree: &Tree, settings: Settings, client: Client) -> Result<Wire, St
     let number = keeps.first_number()?;
     let boot = tread_node::systemd::boot_id_of(tree);
     let boot = boot.inspect_err(|error| tracing::warn!(%error, "which boot this is, is not known"));
-    let (tells, heard) = watch::channel(Heard::Nothing);
+    let (hears, heard) = watch::channel(Heard::Nothing);
     let (said, says) = watch::channel(None);
-    tokio::spawn(listen(tree.clone(), keeps.clone(), service.clone(), tells));
+    tokio::spawn(listen(tree.clone(), keeps.clone(), service.clone(), hears));
     tokio::spawn(say(client, keeps.clone(), says));
     Ok(Wire(Rc::new(Inner {
         tree: tree.clone(),
@@ -128,14 +128,14 @@ impl Orders for Wire {
 impl Reporter for Wire {
     fn report(&self, progress: &Progress) {
         *self.0.progress.borrow_mut() = Some(progress.clone());
-        self.0.tells_or_logs();
+        self.0.report_status_or_log();
     }
 }
 
 /// Whether the NodeUpdate is older than what was taken by it once: it was made anew, or the API
 /// server's memory is a restored one. Only who knows the highest token gives an order again.
-fn is_older(told: &Told, kept: &Kept) -> bool {
-    let is_later = |taken: &Taken| match &told.order {
+fn is_older(instructions: &Instructions, kept: &Kept) -> bool {
+    let is_later = |taken: &Taken| match &instructions.order {
         Some(order) => order.operation != taken.operation && order.token <= kept.token,
         None => true,
     };
@@ -153,9 +153,9 @@ impl Inner {
             match is {
                 Heard::Nothing => {}
                 Heard::Unknown(why) => self.says(&why),
-                Heard::Told(told) => {
-                    self.knows(&told)?;
-                    match todo(self.keeps.get().local(), &told) {
+                Heard::Instructions(instructions) => {
+                    self.knows(&instructions)?;
+                    match todo(self.keeps.get().local(), &instructions) {
                         Todo::Nothing => {}
                         Todo::Waits(why) => self.says(&why),
                         Todo::TurnBack(taken) => {
@@ -163,7 +163,7 @@ impl Inner {
                         }
                         Todo::Carry(taken, mut given) => {
                             let stands = standing_id(&self.tree).ok().flatten();
-                            let order = told.order.as_ref();
+                            let order = instructions.order.as_ref();
                             given.gives_up =
                                 order.and_then(|it| gives_up(&self.keeps.get(), it, stands));
                             self.takes(taken, "")?;
@@ -174,16 +174,16 @@ impl Inner {
                             again = Some(Instant::now() + LOOKS_AGAIN);
                         }
                         Todo::Adopt(config, name) => {
-                            let failed = self.failed_to_bring(&told, &name)?;
-                            match failed.map_or_else(|| self.adopts(&told, name), Err) {
-                                Ok(id) => return self.adoption(&id, config, told.joins),
+                            let failed = self.failed_to_bring(&instructions, &name)?;
+                            match failed.map_or_else(|| self.adopts(&instructions, name), Err) {
+                                Ok(id) => return self.adoption(&id, config, instructions.joins),
                                 Err(when) => again = when,
                             }
                         }
                     }
                 }
             }
-            self.tells()?;
+            self.report_status()?;
             let changed = async { heard.changed().await.map_err(io::Error::other) };
             match again {
                 None => changed.await?,
@@ -195,29 +195,30 @@ impl Inner {
         }
     }
 
-    /// What is known of the node by what is told.
-    fn knows(&self, told: &Told) -> io::Result<()> {
+    /// What is known of the node by the instructions.
+    fn knows(&self, instructions: &Instructions) -> io::Result<()> {
         self.says("");
-        let is_first =
-            self.said_again.replace(Some(told.revision.clone())).as_ref() != Some(&told.revision);
+        let is_first = self.said_again.replace(Some(instructions.revision.clone())).as_ref()
+            != Some(&instructions.revision);
         self.keeps.change(|kept| {
-            if told.uid.is_some() && kept.uid.is_some() && told.uid != kept.uid {
+            if instructions.uid.is_some() && kept.uid.is_some() && instructions.uid != kept.uid {
                 *kept = std::mem::take(kept).anew();
             }
-            if !told.joins {
+            if !instructions.joins {
                 kept.has_a_part();
             }
-            let same =
-                |taken: &Taken| told.order.as_ref().filter(|it| it.operation == taken.operation);
+            let same = |taken: &Taken| {
+                instructions.order.as_ref().filter(|it| it.operation == taken.operation)
+            };
             if let Some(order) = kept.taken.as_ref().and_then(same) {
                 // It was given anew, under another Lease.
                 kept.token = kept.token.max(order.token);
             }
-            kept.node.clone_from(&told.node);
-            if told.uid.is_some() {
-                kept.uid.clone_from(&told.uid);
+            kept.node.clone_from(&instructions.node);
+            if instructions.uid.is_some() {
+                kept.uid.clone_from(&instructions.uid);
             }
-            if is_first && (told.adopt || is_older(told, kept)) {
+            if is_first && (instructions.adopt || is_older(instructions, kept)) {
                 // What it said is lost.
                 kept.written = None;
             }
@@ -236,18 +237,18 @@ impl Inner {
                 becomes(kept, phase, because);
             }
         })?;
-        self.tells()
+        self.report_status()
     }
 
     /// Where a machine that joins did not get what it could not boot with: that costs one boot,
     /// and no second one.
     fn failed_to_bring(
         &self,
-        told: &Told,
+        instructions: &Instructions,
         config: &ConfigName,
     ) -> io::Result<Option<Option<Instant>>> {
         let Some((operation, digest)) = self.keeps.get().brings else { return Ok(None) };
-        if !told.joins || digest != config.digest {
+        if !instructions.joins || digest != config.digest {
             return Ok(None);
         }
         let last = Progress::read(&self.tree).map_err(io::Error::other)?;
@@ -274,8 +275,12 @@ impl Inner {
     }
 
     /// What the order to adopt is called; nothing where it was tried, or when it is tried again.
-    fn adopts(&self, told: &Told, config: ConfigName) -> Result<String, Option<Instant>> {
-        let revision = told.revision.as_str();
+    fn adopts(
+        &self,
+        instructions: &Instructions,
+        config: ConfigName,
+    ) -> Result<String, Option<Instant>> {
+        let revision = instructions.revision.as_str();
         let mut adoption = self.adoption.borrow_mut();
         if let Some(known) = adoption.as_ref().filter(|known| known.revision == revision) {
             match known.again {
@@ -286,7 +291,7 @@ impl Inner {
                 }
             }
         }
-        let id = match told.joins {
+        let id = match instructions.joins {
             // As the service reads operations: it is asked for permits.
             true => format!("{:032x}", self.number()),
             false => format!("adopt-{}", self.number()),
@@ -309,7 +314,7 @@ impl Inner {
             if let Some(how) = how {
                 *self.progress.borrow_mut() = Some(how.clone());
             }
-            return self.tells();
+            return self.report_status();
         };
         let is_done = how.is_some_and(|how| {
             let known =
@@ -324,7 +329,7 @@ impl Inner {
         self.says(&why);
         let again = (!is_done).then(|| Instant::now() + LOOKS_AGAIN);
         *self.adoption.borrow_mut() = Some(Adoption { why, again, ..adoption });
-        self.tells()
+        self.report_status()
     }
 
     /// How an operation ended that nobody attended to its end.
@@ -346,7 +351,7 @@ impl Inner {
         };
         if known.as_ref().is_some_and(|known| known.phase.is_end()) {
             *self.progress.borrow_mut() = known;
-            return self.tells();
+            return self.report_status();
         }
         let has_begun = taken.phase != UpdatePhase::Waiting;
         if !has_begun || stands(&self.tree).map_err(io::Error::other)? {
@@ -358,7 +363,7 @@ impl Inner {
             false => (UpdatePhase::WentBack, "it was cut short, and nothing of it stands any more"),
         };
         self.keeps.change(|kept| becomes(kept, phase, because))?;
-        self.tells()
+        self.report_status()
     }
 
     /// What a node that is gone left is whole once it ended well, by a boot or by an admin.
@@ -384,14 +389,14 @@ impl Inner {
         message.clone_into(&mut self.says.borrow_mut().message);
     }
 
-    fn tells_or_logs(&self) {
-        if let Err(error) = self.tells() {
+    fn report_status_or_log(&self) {
+        if let Err(error) = self.report_status() {
             tracing::error!(%error, "what the agent keeps cannot be written");
         }
     }
 
     /// Has the node's NodeUpdate say how it is.
-    fn tells(&self) -> io::Result<()> {
+    fn report_status(&self) -> io::Result<()> {
         self.follows()?;
         let kept = self.keeps.get();
         if kept.node.is_empty() {

@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tread_agent::Settings;
 use tread_front::http::{AgentReviewer, Agents, OfNode, Port, Refused, agents};
-use tread_kube::agents::{AUDIENCE, Answer, Ask, Asked, GivenConfig, Told, Wait};
+use tread_kube::agents::{AUDIENCE, Answer, Ask, Asked, GivenConfig, Instructions, Wait};
 use tread_kube::api::node_update::{
     ConfigName, NodeUpdateStatus, UpdateDisrupts, UpdateOrder, UpdateStage,
 };
@@ -27,9 +27,9 @@ use tread_test_bed::{ControlPlane, Shared, eventually};
 
 static BED: Shared = Shared::new(ControlPlane::options);
 
-/// What is told and permitted.
+/// What agents are instructed to do, and permitted.
 pub(crate) struct Knows {
-    told: watch::Sender<Told>,
+    instructions: watch::Sender<Instructions>,
     /// For how many milliseconds, or why not.
     permits: Mutex<Result<u64, String>>,
     pub(crate) asked: Mutex<Vec<Ask>>,
@@ -38,22 +38,23 @@ pub(crate) struct Knows {
 }
 
 impl Agents for Knows {
-    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Told, Refused>> {
-        let (mut told, node) = (self.told.subscribe(), node.clone());
+    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Instructions, Refused>> {
+        let (mut instructions, node) = (self.instructions.subscribe(), node.clone());
         self.seen.send_replace(wait.seen.clone());
         Box::pin(async move {
-            let is =
-                |it: &Told| !it.revision.is_empty() && Some(&it.revision) != wait.seen.as_ref();
-            let told = told.wait_for(is).await.unwrap().clone();
-            let uid = told.uid.clone().or(node.uid);
-            Ok(Told { node: node.name, uid, ..told })
+            let is = |it: &Instructions| {
+                !it.revision.is_empty() && Some(&it.revision) != wait.seen.as_ref()
+            };
+            let instructions = instructions.wait_for(is).await.unwrap().clone();
+            let uid = instructions.uid.clone().or(node.uid);
+            Ok(Instructions { node: node.name, uid, ..instructions })
         })
     }
 
     fn permit(&self, _: &OfNode, ask: Ask) -> BoxFuture<'static, Answer> {
         let number = ask.number;
-        let joins = self.told.borrow().joins;
-        let order = self.told.borrow().order.as_ref().map(|order| order.disrupts);
+        let joins = self.instructions.borrow().joins;
+        let order = self.instructions.borrow().order.as_ref().map(|order| order.disrupts);
         let has_boot = ask.what != Asked::Boot || joins || order == Some(UpdateDisrupts::Reboot);
         self.asked.lock().unwrap().push(ask);
         let answer = match self.permits.lock().unwrap().clone() {
@@ -66,17 +67,17 @@ impl Agents for Knows {
 }
 
 impl Knows {
-    pub(crate) fn tells(&self, told: Told) {
-        self.told.send_modify(|now| {
+    pub(crate) fn instruct(&self, instructions: Instructions) {
+        self.instructions.send_modify(|now| {
             let number: u32 = now.revision.parse().unwrap_or_default();
-            *now = Told { revision: (number + 1).to_string(), ..told };
+            *now = Instructions { revision: (number + 1).to_string(), ..instructions };
         });
     }
 
-    /// Waits until an agent has heard what is told now.
+    /// Waits until an agent has heard the instructions of now.
     pub(crate) async fn is_heard(&self) {
-        let told = self.told.borrow().revision.clone();
-        self.seen.subscribe().wait_for(|seen| seen.as_ref() == Some(&told)).await.unwrap();
+        let instructions = self.instructions.borrow().revision.clone();
+        self.seen.subscribe().wait_for(|seen| seen.as_ref() == Some(&instructions)).await.unwrap();
     }
 
     pub(crate) fn permits(&self, answer: Result<u64, &str>) {
@@ -144,7 +145,7 @@ subjects: [{{kind: ServiceAccount, name: tread-agent, namespace: {namespace}}}]
             ))
             .unwrap();
         let knows = Arc::new(Knows {
-            told: watch::Sender::default(),
+            instructions: watch::Sender::default(),
             permits: Mutex::new(Err("not yet".to_owned())),
             asked: Mutex::default(),
             seen: watch::Sender::new(None),
@@ -319,7 +320,7 @@ pub(crate) fn order(
     (from, to): (&str, &str),
     steps: &[Step],
     disrupts: UpdateDisrupts,
-) -> Told {
+) -> Instructions {
     let (before, after) = (config(from), config(to));
     let digest =
         |config: &GivenConfig| tread_model::digest::Digest::parse(&config.name.digest).unwrap();
@@ -343,12 +344,12 @@ pub(crate) fn order(
         drain_since: None,
         plan: Some(serde_json::to_value(plan).unwrap()),
     };
-    Told {
+    Instructions {
         form: tread_kube::agents::FORM,
         generation: Some(i64::from(number)),
         order: Some(order),
         config: Some(Arc::new(after)),
-        ..Told::default()
+        ..Instructions::default()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::program::program;
 use std::sync::Arc;
 use std::time::Duration;
 use tread_agent::start;
-use tread_kube::agents::Told;
+use tread_kube::agents::Instructions;
 use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase, UpdateStage};
 use tread_model::joining::{BOOTED, Booted};
 use tread_node::agent::Agent;
@@ -95,7 +95,12 @@ impl Bed {
 
     async fn adopts(&self, word: &str) {
         let config = Some(Arc::new(config(word)));
-        self.cluster.knows.tells(Told { form: 1, adopt: true, config, ..Told::default() });
+        self.cluster.knows.instruct(Instructions {
+            form: 1,
+            adopt: true,
+            config,
+            ..Instructions::default()
+        });
         let has = self.cluster.says("what it has", |status| status.current.clone());
         let has = self.serves("what it has", has).await;
         assert_eq!(has, crate::cluster::config(word).name);
@@ -108,7 +113,7 @@ async fn an_order_from_the_cluster_changes_a_file_and_its_unit_and_ends_as_done(
     bed.adopts("one").await;
     bed.cluster.knows.permits(Ok(60_000));
     let go = order(1, UpdateStage::Go, ("one", "two"), &reload(), UpdateDisrupts::Softly);
-    bed.cluster.knows.tells(go);
+    bed.cluster.knows.instruct(go);
     bed.serves("its end", bed.becomes(1, UpdatePhase::Done)).await;
     assert_eq!(bed.text("/etc/a.conf"), "two");
     assert_eq!(bed.text("/var/a.log").lines().last(), Some("reload two"));
@@ -121,7 +126,7 @@ async fn an_order_from_the_cluster_changes_a_file_and_its_unit_and_ends_as_done(
 
     // One that begins elsewhere than the node is.
     let go = order(2, UpdateStage::Go, ("one", "three"), &reload(), UpdateDisrupts::Softly);
-    bed.cluster.knows.tells(go);
+    bed.cluster.knows.instruct(go);
     let why = bed.serves("its end", bed.becomes(2, UpdatePhase::TurnedBack)).await;
     assert!(why.as_ref().is_some_and(|why| why.contains("plan")), "{why:?}");
     assert_eq!(bed.text("/etc/a.conf"), "two");
@@ -134,13 +139,13 @@ async fn a_step_that_fails_waits_for_a_boot_that_the_cluster_permits() {
     bed.cluster.knows.permits(Ok(60_000));
     let go = |stage, disrupts| order(1, stage, ("one", "odd"), &reload(), disrupts);
     let boots = bed.machine.boots().len();
-    bed.cluster.knows.tells(go(UpdateStage::Go, UpdateDisrupts::Softly));
+    bed.cluster.knows.instruct(go(UpdateStage::Go, UpdateDisrupts::Softly));
     bed.serves("that it needs a boot", bed.becomes(1, UpdatePhase::NeedsBoot)).await;
     // While the node is prepared for the boot it stays up.
-    bed.cluster.knows.tells(go(UpdateStage::Prepare, UpdateDisrupts::Reboot));
+    bed.cluster.knows.instruct(go(UpdateStage::Prepare, UpdateDisrupts::Reboot));
     bed.serves("that it heard of it", bed.cluster.knows.is_heard()).await;
     assert_eq!(bed.machine.boots().len(), boots);
-    bed.cluster.knows.tells(go(UpdateStage::Go, UpdateDisrupts::Reboot));
+    bed.cluster.knows.instruct(go(UpdateStage::Go, UpdateDisrupts::Reboot));
     let boots_anew = async {
         while bed.machine.boots().len() == boots {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -164,11 +169,11 @@ async fn a_node_that_is_degraded_is_tried_again_once_an_admin_asks_for_it() {
     bed.adopts("one").await;
     bed.cluster.knows.permits(Ok(60_000));
     let odd = |disrupts| order(1, UpdateStage::Go, ("one", "odd"), &reload(), disrupts);
-    bed.cluster.knows.tells(odd(UpdateDisrupts::Softly));
+    bed.cluster.knows.instruct(odd(UpdateDisrupts::Softly));
     bed.serves("that it needs a boot", bed.becomes(1, UpdatePhase::NeedsBoot)).await;
     // Somebody changes in the middle of it what was written.
     bed.put("/etc/a.conf", "by hand");
-    bed.cluster.knows.tells(odd(UpdateDisrupts::Reboot));
+    bed.cluster.knows.instruct(odd(UpdateDisrupts::Reboot));
     bed.serves("its boot", bed.boots(2)).await;
     bed.machine.wait_until_booted().unwrap();
     let why = bed.serves("its end", bed.becomes(1, UpdatePhase::Degraded)).await;
@@ -176,17 +181,17 @@ async fn a_node_that_is_degraded_is_tried_again_once_an_admin_asks_for_it() {
 
     let again = |number, retries: Option<u32>| {
         let disrupts = UpdateDisrupts::Reboot;
-        let mut told = order(number, UpdateStage::Go, ("odd", "two"), &[], disrupts);
-        let order = told.order.as_mut().unwrap();
+        let mut instructions = order(number, UpdateStage::Go, ("odd", "two"), &[], disrupts);
+        let order = instructions.order.as_mut().unwrap();
         (order.plan, order.retries, order.unwell) = (None, retries.map(operation), true);
-        told
+        instructions
     };
     // Nobody asked for it: nothing is given up.
-    bed.cluster.knows.tells(again(2, None));
+    bed.cluster.knows.instruct(again(2, None));
     let why = bed.serves("its end", bed.becomes(2, UpdatePhase::Degraded)).await;
     assert!(why.as_ref().is_some_and(|why| why.contains("settled first")), "{why:?}");
     // It is given up, and what somebody changed is not overwritten.
-    bed.cluster.knows.tells(again(3, Some(2)));
+    bed.cluster.knows.instruct(again(3, Some(2)));
     let why = bed.serves("its end", bed.becomes(3, UpdatePhase::TurnedBack)).await;
     let named = ["/etc/a.conf", &operation(1), "was given up"];
     let why = why.unwrap_or_default();
@@ -195,7 +200,7 @@ async fn a_node_that_is_degraded_is_tried_again_once_an_admin_asks_for_it() {
     assert_eq!(bed.machine.boots().len(), 2);
 
     bed.put("/etc/a.conf", "odd");
-    bed.cluster.knows.tells(again(4, Some(3)));
+    bed.cluster.knows.instruct(again(4, Some(3)));
     bed.serves("its boot", bed.boots(3)).await;
     bed.machine.wait_until_booted().unwrap();
     bed.serves("its end", bed.becomes(4, UpdatePhase::Done)).await;
@@ -211,11 +216,15 @@ async fn a_node_that_is_made_anew_in_the_middle_of_an_operation_gets_the_rest_by
     bed.adopts("one").await;
     bed.cluster.knows.permits(Ok(60_000));
     let softly = UpdateDisrupts::Softly;
-    bed.cluster.knows.tells(order(7, UpdateStage::Go, ("one", "odd"), &reload(), softly));
+    bed.cluster.knows.instruct(order(7, UpdateStage::Go, ("one", "odd"), &reload(), softly));
     bed.serves("that it needs a boot", bed.becomes(7, UpdatePhase::NeedsBoot)).await;
-    let anew = |told: Told| Told { form: 1, uid: Some("another".to_owned()), ..told };
+    let anew = |instructions: Instructions| Instructions {
+        form: 1,
+        uid: Some("another".to_owned()),
+        ..instructions
+    };
     let (adopt, config) = (true, Some(Arc::new(config("odd"))));
-    bed.cluster.knows.tells(anew(Told { adopt, config, ..Told::default() }));
+    bed.cluster.knows.instruct(anew(Instructions { adopt, config, ..Instructions::default() }));
     let why = bed.serves("its end", bed.becomes(7, UpdatePhase::Degraded)).await;
     assert!(why.as_ref().is_some_and(|why| why.contains("made anew")), "{why:?}");
     // Its disk is as the config says, and what runs is not.
@@ -227,9 +236,9 @@ async fn a_node_that_is_made_anew_in_the_middle_of_an_operation_gets_the_rest_by
     assert_eq!(bed.text("/etc/a.conf"), "odd");
     assert_eq!(bed.machine.boots().len(), 1, "nothing boots without a permit");
 
-    let mut told = order(1, UpdateStage::Go, ("one", "odd"), &[], UpdateDisrupts::Reboot);
-    told.order.as_mut().unwrap().plan = None;
-    bed.cluster.knows.tells(anew(told));
+    let mut instructions = order(1, UpdateStage::Go, ("one", "odd"), &[], UpdateDisrupts::Reboot);
+    instructions.order.as_mut().unwrap().plan = None;
+    bed.cluster.knows.instruct(anew(instructions));
     bed.serves("its boot", bed.boots(2)).await;
     bed.machine.wait_until_booted().unwrap();
     bed.serves("its end", bed.becomes(1, UpdatePhase::Done)).await;
@@ -265,8 +274,9 @@ async fn a_machine_that_joins_boots_once_for_what_it_could_not_boot_with() {
         .file(BOOTED, serde_json::to_vec(&booted).unwrap());
     let bed = Bed::of(machine, "one").await;
     let config = Some(Arc::new(served.clone()));
-    let told = Told { form: 1, adopt: true, joins: true, config, ..Told::default() };
-    bed.cluster.knows.tells(told.clone());
+    let instructions =
+        Instructions { form: 1, adopt: true, joins: true, config, ..Instructions::default() };
+    bed.cluster.knows.instruct(instructions.clone());
     // As long as it may not, nothing is done.
     let waits = bed.cluster.says("that it waits", |status| {
         status.message.as_ref().filter(|it| it.contains("waits for a permit")).cloned()
@@ -285,7 +295,7 @@ async fn a_machine_that_joins_boots_once_for_what_it_could_not_boot_with() {
         let current = update.status?.current;
         let version = update.metadata.resource_version;
         if current.is_none() && last != version {
-            bed.cluster.knows.tells(told.clone());
+            bed.cluster.knows.instruct(instructions.clone());
             last = version;
         }
         current

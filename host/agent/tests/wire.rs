@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tread_agent::{Wire, start};
-use tread_kube::agents::Told;
+use tread_kube::agents::Instructions;
 use tread_kube::api::node_update::{NodeUpdateStatus, UpdateDisrupts, UpdatePhase, UpdateStage};
 use tread_model::plan::Step;
 use tread_node::agent::{Orders as _, Permits as _};
@@ -46,7 +46,7 @@ fn progress(id: &str, phase: Phase) -> Progress {
     progress
 }
 
-fn go(number: u32) -> Told {
+fn go(number: u32) -> Instructions {
     order(number, UpdateStage::Go, ("one", "two"), &reload(), UpdateDisrupts::Softly)
 }
 
@@ -60,7 +60,7 @@ async fn an_order_is_taken_once_permitted_step_by_step_and_told_in_few_writes() 
     let _served = cluster.serves().await;
     let (wire, _) = agent(&cluster).await;
     let writes_of_it = cluster.counts_writes().await;
-    cluster.knows.tells(go(1));
+    cluster.knows.instruct(go(1));
     let given = next(&wire).await;
     let id = operation(1);
     assert_eq!(given.id, id);
@@ -79,10 +79,10 @@ async fn an_order_is_taken_once_permitted_step_by_step_and_told_in_few_writes() 
     cluster.knows.permits(Err("somebody else has the node"));
     let asks = wire.ask(&id, &Act::Write);
     tokio::pin!(asks);
-    let told = cluster.says("why it waits", |it| it.message.clone());
+    let why = cluster.says("why it waits", |it| it.message.clone());
     tokio::select! {
         permit = &mut asks => panic!("{permit:?}"),
-        said = told => assert_eq!(said, "waits for a permit: somebody else has the node"),
+        said = why => assert_eq!(said, "waits for a permit: somebody else has the node"),
     }
     cluster.knows.permits(Ok(60_000));
     let permit = within("a permit", asks).await.unwrap();
@@ -121,18 +121,18 @@ async fn an_order_is_taken_once_permitted_step_by_step_and_told_in_few_writes() 
     assert!(count <= 10, "{count} writes for an operation");
 
     // It is not taken again: not when it is told again, nor by an agent that begins anew.
-    cluster.knows.tells(Told { generation: Some(2), ..go(1) });
+    cluster.knows.instruct(Instructions { generation: Some(2), ..go(1) });
     assert!(wire.next().now_or_never().is_none());
     let mut later = go(1);
     later.generation = Some(3);
-    cluster.knows.tells(later);
+    cluster.knows.instruct(later);
     let (again, _) = agent(&cluster).await;
     for wire in [&wire, &again] {
         let waits = tokio::time::timeout(Duration::from_secs(2), wire.next()).await;
         assert!(waits.is_err(), "{waits:?}");
     }
     let first = cluster.knows.asked.lock().unwrap()[0].number;
-    cluster.knows.tells(go(4));
+    cluster.knows.instruct(go(4));
     assert_eq!(next(&again).await.id, operation(4));
     within("a permit", again.ask(&operation(4), &Act::Write)).await.unwrap();
     let last = cluster.knows.asked.lock().unwrap().last().unwrap().number;
@@ -147,25 +147,25 @@ async fn an_order_that_is_withdrawn_turns_back_before_a_write_and_never_after_it
     let in_stage =
         |number, stage| order(number, stage, ("one", "two"), &reload(), UpdateDisrupts::Softly);
     // One that no agent had.
-    cluster.knows.tells(in_stage(1, UpdateStage::Withdrawn));
+    cluster.knows.instruct(in_stage(1, UpdateStage::Withdrawn));
     nothing_comes(&wire, &cluster).await;
     cluster
         .says("it turned back", |it| (it.phase == Some(UpdatePhase::TurnedBack)).then_some(()))
         .await;
-    cluster.knows.tells(Told { generation: Some(2), ..in_stage(1, UpdateStage::Go) });
+    cluster.knows.instruct(Instructions { generation: Some(2), ..in_stage(1, UpdateStage::Go) });
     assert!(tokio::time::timeout(Duration::from_secs(2), wire.next()).await.is_err());
 
     // One that waits for its first write.
-    cluster.knows.tells(go(3));
+    cluster.knows.instruct(go(3));
     let id = next(&wire).await.id;
     cluster.knows.permits(Err("not yet"));
     let asks = wire.ask(&id, &Act::Write);
     tokio::pin!(asks);
     assert!(tokio::time::timeout(Duration::from_millis(100), &mut asks).await.is_err());
     // What an older order says does not count.
-    cluster.knows.tells(in_stage(2, UpdateStage::Closed));
+    cluster.knows.instruct(in_stage(2, UpdateStage::Closed));
     assert!(tokio::time::timeout(Duration::from_secs(2), &mut asks).await.is_err());
-    cluster.knows.tells(in_stage(3, UpdateStage::Withdrawn));
+    cluster.knows.instruct(in_stage(3, UpdateStage::Withdrawn));
     let refused = within("its end", asks).await.unwrap_err().to_string();
     assert!(refused.contains("withdrawn"), "{refused}");
     let refused = Progress::refused(&id, &refused);
@@ -182,17 +182,17 @@ async fn an_order_that_is_withdrawn_turns_back_before_a_write_and_never_after_it
     assert!(status.message.unwrap().contains("withdrawn"));
 
     // One that has begun.
-    cluster.knows.tells(go(4));
+    cluster.knows.instruct(go(4));
     let id = next(&wire).await.id;
     cluster.knows.permits(Ok(60_000));
     within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
-    cluster.knows.tells(in_stage(4, UpdateStage::Withdrawn));
+    cluster.knows.instruct(in_stage(4, UpdateStage::Withdrawn));
     let act = unit();
     let asks = wire.ask(&id, &act);
     tokio::pin!(asks);
     let waits = tokio::time::timeout(Duration::from_secs(2), &mut asks).await;
     assert!(waits.is_err() || waits.unwrap().is_ok());
-    cluster.knows.tells(Told { generation: Some(9), ..go(4) });
+    cluster.knows.instruct(Instructions { generation: Some(9), ..go(4) });
     cluster.says("Begun", |it| (it.phase == Some(UpdatePhase::Begun)).then_some(())).await;
 }
 
@@ -201,7 +201,7 @@ async fn a_boot_that_was_not_planned_is_told_and_waits_for_its_turn() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;
     let (wire, _) = agent(&cluster).await;
-    cluster.knows.tells(go(1));
+    cluster.knows.instruct(go(1));
     let id = next(&wire).await.id;
     cluster.knows.permits(Ok(60_000));
     within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
@@ -221,12 +221,12 @@ async fn a_boot_that_was_not_planned_is_told_and_waits_for_its_turn() {
     }
     // While the node is prepared for it nobody is asked.
     let always = order(1, UpdateStage::Prepare, ("one", "two"), &reload(), UpdateDisrupts::Reboot);
-    cluster.knows.tells(always.clone());
+    cluster.knows.instruct(always.clone());
     assert!(tokio::time::timeout(Duration::from_secs(2), &mut asks).await.is_err());
     cluster.knows.permits(Ok(60_000));
     let mut go = always;
     go.order.as_mut().unwrap().stage = UpdateStage::Go;
-    cluster.knows.tells(go);
+    cluster.knows.instruct(go);
     within("a permit", asks).await.unwrap();
     failed.phase = Phase::WentBack;
     failed.message = "it went back".to_owned();
@@ -243,9 +243,13 @@ async fn a_node_says_what_it_has_or_what_differs_and_again_where_that_was_lost()
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;
     let (wire, _) = agent(&cluster).await;
-    let adopt =
-        || Told { form: 1, adopt: true, config: Some(Arc::new(config("one"))), ..Told::default() };
-    cluster.knows.tells(adopt());
+    let adopt = || Instructions {
+        form: 1,
+        adopt: true,
+        config: Some(Arc::new(config("one"))),
+        ..Instructions::default()
+    };
+    cluster.knows.instruct(adopt());
     let given = next(&wire).await;
     assert!(matches!(given.order, Does::Adopt { drained: false, .. }), "{given:?}");
     let differs = "the node does not have this config: /etc/a.conf (its contents)";
@@ -257,7 +261,7 @@ async fn a_node_says_what_it_has_or_what_differs_and_again_where_that_was_lost()
         said = cluster.says("what differs", |it| it.message.clone()) => assert_eq!(said, differs),
     }
     // Told anew, it looks again.
-    cluster.knows.tells(adopt());
+    cluster.knows.instruct(adopt());
     let given = within("an order", waits).await.unwrap();
     wire.ended(&given.id, Some(&progress(&given.id, Phase::Done))).await.unwrap();
     let current = cluster.says("what it has", |it| it.current.clone()).await;
@@ -267,7 +271,7 @@ async fn a_node_says_what_it_has_or_what_differs_and_again_where_that_was_lost()
     let delete = ["delete", "nodeupdate", &cluster.node];
     cluster.plane.kubectl(&delete).and_then(|ran| ran.success()).unwrap();
     cluster.make_update().await;
-    cluster.knows.tells(adopt());
+    cluster.knows.instruct(adopt());
     let given = next(&wire).await;
     wire.ended(&given.id, Some(&progress(&given.id, Phase::Done))).await.unwrap();
     assert_eq!(cluster.says("what it has", |it| it.current.clone()).await, config("one").name);
@@ -278,7 +282,7 @@ async fn an_agent_says_the_highest_token_that_it_took_and_again_where_orders_are
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;
     let (wire, _) = agent(&cluster).await;
-    cluster.knows.tells(go(5));
+    cluster.knows.instruct(go(5));
     let id = next(&wire).await.id;
     wire.ended(&id, Some(&progress(&id, Phase::Done))).await.unwrap();
     let says_five = async || {
@@ -293,7 +297,7 @@ async fn an_agent_says_the_highest_token_that_it_took_and_again_where_orders_are
     let removed = ["delete", "nodeupdate", &cluster.node];
     cluster.plane.kubectl(&removed).and_then(|ran| ran.success()).unwrap();
     cluster.make_update().await;
-    cluster.knows.tells(go(1));
+    cluster.knows.instruct(go(1));
     tokio::select! {
         given = wire.next() => panic!("{given:?}"),
         () = says_five() => {}
@@ -304,12 +308,12 @@ async fn an_agent_says_the_highest_token_that_it_took_and_again_where_orders_are
     let restores = ["patch", "nodeupdate", name, "--subresource=status", "--type=merge", "-p"];
     let restores = [&restores[..], &[older.as_str()]].concat();
     cluster.plane.kubectl(&restores).and_then(|ran| ran.success()).unwrap();
-    cluster.knows.tells(go(2));
+    cluster.knows.instruct(go(2));
     tokio::select! {
         given = wire.next() => panic!("{given:?}"),
         () = says_five() => {}
     }
-    cluster.knows.tells(go(6));
+    cluster.knows.instruct(go(6));
     assert_eq!(next(&wire).await.id, operation(6));
 }
 
@@ -318,15 +322,15 @@ async fn what_cannot_be_carried_out_is_told_and_costs_nothing() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;
     let (wire, _) = agent(&cluster).await;
-    let newer = Told { form: 2, ..go(1) };
+    let newer = Instructions { form: 2, ..go(1) };
     let always = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
     let harsher = order(2, UpdateStage::Go, ("one", "two"), &always, UpdateDisrupts::Softly);
-    for (told, says) in [
-        (Told { config: None, ..go(1) }, "gives no config"),
+    for (instructions, says) in [
+        (Instructions { config: None, ..go(1) }, "gives no config"),
         (harsher, "less (Softly)"),
         (newer, "waits until the agent is upgraded"),
     ] {
-        cluster.knows.tells(told);
+        cluster.knows.instruct(instructions);
         let said = cluster.says(says, |it| it.message.clone().filter(|it| it.contains(says)));
         tokio::select! {
             given = wire.next() => panic!("{given:?}"),
@@ -334,7 +338,7 @@ async fn what_cannot_be_carried_out_is_told_and_costs_nothing() {
         }
     }
     assert_eq!(cluster.update().await.status.unwrap().operation, None);
-    cluster.knows.tells(go(5));
+    cluster.knows.instruct(go(5));
     assert_eq!(next(&wire).await.id, operation(5));
 }
 
@@ -347,7 +351,7 @@ async fn the_service_may_go_and_come_and_its_authority_and_the_token_be_exchange
         "nobody serves"
     );
     let served = cluster.serves().await;
-    cluster.knows.tells(go(1));
+    cluster.knows.instruct(go(1));
     let id = next(&wire).await.id;
     let end = progress(&id, Phase::Done);
     wire.ended(&id, Some(&end)).await.unwrap();
@@ -356,7 +360,7 @@ async fn the_service_may_go_and_come_and_its_authority_and_the_token_be_exchange
     let trusted = cluster.authority();
     cluster.exchanges_its_authority();
     let served = cluster.serves().await;
-    cluster.knows.tells(go(2));
+    cluster.knows.instruct(go(2));
     let waits = tokio::time::timeout(Duration::from_secs(5), wire.next()).await;
     assert!(waits.is_err(), "{waits:?}");
     assert!(cluster.knows.asked.lock().unwrap().is_empty());
@@ -368,7 +372,7 @@ async fn the_service_may_go_and_come_and_its_authority_and_the_token_be_exchange
     cluster.put("token", "a.b.c");
     let _served = cluster.serves().await;
     wire.ended(&operation(2), Some(&progress(&operation(2), Phase::Done))).await.unwrap();
-    cluster.knows.tells(go(3));
+    cluster.knows.instruct(go(3));
     assert!(tokio::time::timeout(Duration::from_secs(5), wire.next()).await.is_err());
     cluster.put("token", &cluster.token());
     assert_eq!(next(&wire).await.id, operation(3));
@@ -379,13 +383,13 @@ async fn a_node_that_registers_anew_under_its_name_begins_anew() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;
     let (wire, _) = agent(&cluster).await;
-    cluster.knows.tells(go(7));
+    cluster.knows.instruct(go(7));
     let id = next(&wire).await.id;
     wire.ended(&id, Some(&progress(&id, Phase::Done))).await.unwrap();
     // Older by its token, so it is late: unless the node is another one.
-    cluster.knows.tells(Told { generation: Some(8), ..go(2) });
+    cluster.knows.instruct(Instructions { generation: Some(8), ..go(2) });
     assert!(tokio::time::timeout(Duration::from_secs(3), wire.next()).await.is_err());
-    cluster.knows.tells(Told { uid: Some("another".to_owned()), ..go(2) });
+    cluster.knows.instruct(Instructions { uid: Some("another".to_owned()), ..go(2) });
     assert_eq!(next(&wire).await.id, operation(2));
     let status = cluster
         .says("the new one", |it| (it.operation == Some(operation(2))).then(|| it.clone()))
@@ -397,7 +401,7 @@ async fn a_node_that_registers_anew_under_its_name_begins_anew() {
     let asks = wire.ask(&id, &Act::Write);
     tokio::pin!(asks);
     assert!(tokio::time::timeout(Duration::from_millis(100), &mut asks).await.is_err());
-    cluster.knows.tells(Told { uid: Some("a third".to_owned()), ..go(2) });
+    cluster.knows.instruct(Instructions { uid: Some("a third".to_owned()), ..go(2) });
     let refused = within("its end", asks).await.unwrap_err().to_string();
     assert!(refused.contains("another one by now"), "{refused}");
 }
@@ -408,7 +412,7 @@ async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordere
     let _served = cluster.serves().await;
     let (wire, tree) = agent(&cluster).await;
     drop(tree.private_folder(STATE).unwrap());
-    cluster.knows.tells(go(7));
+    cluster.knows.instruct(go(7));
     let id = next(&wire).await.id;
     cluster.knows.permits(Ok(60_000));
     within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
@@ -417,9 +421,16 @@ async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordere
     let asks = wire.ask(&id, &act);
     tokio::pin!(asks);
     assert!(tokio::time::timeout(Duration::from_millis(100), &mut asks).await.is_err());
-    let anew = |told: Told| Told { uid: Some("another".to_owned()), ..told };
-    let adopt = Told { adopt: true, config: Some(Arc::new(config("two"))), ..Told::default() };
-    cluster.knows.tells(anew(Told { form: 1, ..adopt }));
+    let anew = |instructions: Instructions| Instructions {
+        uid: Some("another".to_owned()),
+        ..instructions
+    };
+    let adopt = Instructions {
+        adopt: true,
+        config: Some(Arc::new(config("two"))),
+        ..Instructions::default()
+    };
+    cluster.knows.instruct(anew(Instructions { form: 1, ..adopt }));
     let ended = tokio::time::timeout(Duration::from_secs(20), asks).await;
     let why = ended.expect("it waits for ever").unwrap_err().to_string();
     assert!(why.contains("made anew") && why.contains("a.service was told"), "{why}");
@@ -448,11 +459,11 @@ async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordere
 
     // An order that boots gives it up, however low its token is.
     let of_the_new = |number, disrupts| {
-        let mut told = order(number, UpdateStage::Go, ("one", "two"), &[], disrupts);
-        told.order.as_mut().unwrap().plan = None;
-        anew(told)
+        let mut instructions = order(number, UpdateStage::Go, ("one", "two"), &[], disrupts);
+        instructions.order.as_mut().unwrap().plan = None;
+        anew(instructions)
     };
-    cluster.knows.tells(of_the_new(1, UpdateDisrupts::Reboot));
+    cluster.knows.instruct(of_the_new(1, UpdateDisrupts::Reboot));
     let given = next(&again).await;
     assert_eq!((given.id.as_str(), given.gives_up.as_ref()), (operation(1).as_str(), Some(&id)));
     let done = progress(&given.id, Phase::Done);
@@ -460,7 +471,7 @@ async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordere
     again.ended(&given.id, Some(&done)).await.unwrap();
     let has = |it: &NodeUpdateStatus| it.current.clone().filter(|it| !it.digest.is_empty());
     assert_eq!(cluster.says("what it has", has).await, config("two").name);
-    cluster.knows.tells(of_the_new(2, UpdateDisrupts::Reboot));
+    cluster.knows.instruct(of_the_new(2, UpdateDisrupts::Reboot));
     let given = next(&again).await;
     assert_eq!((given.id, given.gives_up), (operation(2), None));
 }

@@ -35,7 +35,7 @@ mod time;
 mod workers;
 mod writing;
 
-pub use agents::{Agents, NotTold};
+pub use agents::{Agents, NoInstructions};
 pub use facts::PAUSED_ANNOTATION;
 pub use halted::{OPERATORS_DAEMON, OPERATORS_NAMESPACE, says_halted};
 pub use joining::{Boots, Joining, NotServed, Patch, patch};

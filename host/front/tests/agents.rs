@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 use tread_front::http::{AgentReviewer, Agents, OfNode, Port, Refused, agents};
-use tread_kube::agents::{AUDIENCE, Ask, GivenConfig, PERMIT, Told, WAIT, Wait};
+use tread_kube::agents::{AUDIENCE, Ask, GivenConfig, Instructions, PERMIT, WAIT, Wait};
 use tread_kube::api::node_update::ConfigName;
 use tread_kube::metrics::Metrics;
 use tread_test_bed::{ControlPlane, Shared, eventually};
@@ -56,7 +56,7 @@ impl Drop for Counts {
 }
 
 impl Agents for Knows {
-    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Told, Refused>> {
+    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Instructions, Refused>> {
         let (mut revision, node, size) = (self.revision.subscribe(), node.clone(), self.size);
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let waits = Counts(self.waiting.clone());
@@ -68,7 +68,13 @@ impl Agents for Knows {
             let name = ConfigName { name: "rendered".to_owned(), digest: "blake3:".to_owned() };
             let config = Arc::new(GivenConfig { name, text: "x".repeat(size) });
             let config = Some(config).filter(|_| size > 0);
-            Ok(Told { revision, node: node.name, uid: node.uid, config, ..Told::default() })
+            Ok(Instructions {
+                revision,
+                node: node.name,
+                uid: node.uid,
+                config,
+                ..Instructions::default()
+            })
         })
     }
 
@@ -184,11 +190,11 @@ async fn an_agent_is_answered_on_the_node_of_its_token_and_nobody_else_is() {
     let (one, two) = (bed.pod("one", "tread-agent", true), bed.pod("two", "tread-agent", true));
     for (pod, node) in [("one", &one), ("two", &two)] {
         let token = bed.token_of_pod("tread-agent", pod);
-        let told = bed.wait(&token, None).await;
-        assert_eq!((told.status, &told.json()["node"]), (200, &json!(node)), "{}", told.body);
+        let answer = bed.wait(&token, None).await;
+        assert_eq!((answer.status, &answer.json()["node"]), (200, &json!(node)), "{}", answer.body);
         let uid = ["get", "node", node.as_str(), "-o", "jsonpath={.metadata.uid}"];
         let uid = bed.plane.kubectl(&uid).unwrap().success().unwrap();
-        assert_eq!(told.json()["uid"], json!(uid));
+        assert_eq!(answer.json()["uid"], json!(uid));
         let answer = bed.post(PERMIT, &token, &ask(7)).await;
         assert_eq!(answer.json(), json!({"permitted": {"number": 7, "lasts": 1000}}));
         let (of, asked) = knows.asked.lock().unwrap().pop().unwrap();
@@ -395,9 +401,9 @@ async fn agents_that_hang_or_do_not_read_keep_no_other_one_waiting() {
         stream.read_exact(&mut first).await.unwrap();
         assert_eq!(&first, b"HTTP/1.1 200");
     }
-    let told = bed.wait(&well, None).await;
-    assert_eq!(told.status, 200, "{}", told.headers);
-    assert_eq!(told.json()["config"]["text"].as_str().map(str::len), Some(8 << 20));
+    let answer = bed.wait(&well, None).await;
+    assert_eq!(answer.status, 200, "{}", answer.headers);
+    assert_eq!(answer.json()["config"]["text"].as_str().map(str::len), Some(8 << 20));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -433,13 +439,13 @@ async fn one_node_holds_eight_connections_at_a_time_and_keeps_no_other_one_out()
     let text = metrics.text().unwrap();
     let counted = "tread_connections_turned_away_total{port=\"agents\",how=\"refused\"}";
     assert!(text.contains(&format!("{counted} {refused}")), "{text}");
-    let told = request(WAIT, &well, r#"{"form":1}"#);
-    let mut told = pin!(web::send(at, &told));
-    let told = loop {
+    let question = request(WAIT, &well, r#"{"form":1}"#);
+    let mut answered = pin!(web::send(at, &question));
+    let answer = loop {
         tokio::select! {
-            answer = &mut told => break answer.unwrap(),
+            answer = &mut answered => break answer.unwrap(),
             Some(answer) = halves.next() => drop(answer),
         }
     };
-    assert_eq!(told.status, 200, "{}", told.body);
+    assert_eq!(answer.status, 200, "{}", answer.body);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Whom the tokens of agents are for: the API server gives a pod one for this audience alone.
 pub const AUDIENCE: &str = "tread.dev/agents";
-/// Where an agent waits for what is to be done: a POST of [`Wait`], answered by [`Told`].
+/// Where an agent waits for what is to be done: a POST of [`Wait`], answered by [`Instructions`].
 pub const WAIT: &str = "/v1/agent/wait";
 /// Where it asks whether something may begin: a POST of [`Ask`], answered by [`Answer`].
 pub const PERMIT: &str = "/v1/agent/permit";
@@ -34,7 +34,7 @@ pub struct Wait {
 /// What is to be done on a node.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Told {
+pub struct Instructions {
     /// What stands here, by a name: another one where anything of it changes.
     pub revision: String,
     /// The form in which it stands. An agent that knows only older ones does nothing of it.

@@ -37,13 +37,13 @@ mod tests {
 
     #[test]
     fn an_answer_is_told_in_the_words_of_the_api_server() {
-        for (message, reason, code, told) in [
+        for (message, reason, code, expected) in [
             ("leases is forbidden", "Forbidden", 403, "leases is forbidden"),
             ("", "Forbidden", 403, "Forbidden"),
             ("", "", 502, "the API server answered with 502"),
         ] {
             let error = refusal(json!({"message": message, "reason": reason, "code": code}));
-            assert_eq!(in_words(&error), told);
+            assert_eq!(in_words(&error), expected);
         }
     }
 

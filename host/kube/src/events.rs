@@ -147,7 +147,7 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// Something to tell of.
+/// Something to report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// What it is about.
@@ -158,7 +158,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// When something was told that is told once.
+/// When something was reported that is reported once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Once {
     /// Now.
@@ -193,20 +193,20 @@ impl Events {
         Events { client, replica, recorder, action, metrics }
     }
 
-    /// Tells of something that stays true, once for as long as the API server keeps
-    /// Events: also where another replica told it. What cannot be written is logged,
+    /// Reports something that stays true, once for as long as the API server keeps
+    /// Events: also where another replica reported it. What cannot be written is logged,
     /// and is an error only where no answer came.
-    pub async fn tell_once(&self, about: &ObjectReference, note: &Note) -> Result<Once, Failed> {
-        match self.tell_each(about, note, "").await {
+    pub async fn report_once(&self, about: &ObjectReference, note: &Note) -> Result<Once, Failed> {
+        match self.report_each(about, note, "").await {
             // Who is busy answers.
             Err(failed) if failed.code != 0 => Ok(Once::Now),
-            told => told,
+            reported => reported,
         }
     }
 
-    /// The same of one thing among several that are told for the same reason on one object; an
-    /// error where it may be told later: no answer came, or the API server has too much to do.
-    pub async fn tell_each(
+    /// The same of one thing among several that are reported for the same reason on one object; an
+    /// error where it may be reported later: no answer came, or the API server has too much to do.
+    pub async fn report_each(
         &self,
         about: &ObjectReference,
         note: &Note,
@@ -247,9 +247,9 @@ impl Events {
         }
     }
 
-    /// Tells of something that is about this object. An Event that cannot be
+    /// Reports something that is about this object. An Event that cannot be
     /// written is only logged: the state itself is in the object's status.
-    pub async fn tell(&self, about: &ObjectReference, note: &Note) {
+    pub async fn report(&self, about: &ObjectReference, note: &Note) {
         let event = Event {
             type_: if note.warns { EventType::Warning } else { EventType::Normal },
             reason: note.reason.word().to_owned(),
@@ -307,8 +307,8 @@ mod tests {
         let long = std::time::Duration::from_secs(120);
         let metrics = Metrics::new();
         let events = Events::new(client, "test", "Load", &metrics);
-        tokio::time::timeout(long, events.tell(&about, &note)).await.unwrap();
-        let failed = tokio::time::timeout(long, events.tell_once(&about, &note)).await.unwrap();
+        tokio::time::timeout(long, events.report(&about, &note)).await.unwrap();
+        let failed = tokio::time::timeout(long, events.report_once(&about, &note)).await.unwrap();
         assert_eq!(failed.unwrap_err().outcome, CallOutcome::Unanswered);
         let counted = "tread_api_errors_total{verb=\"create\",kind=\"events\",code=\"0\"} 2";
         assert!(metrics.text().unwrap().contains(counted));

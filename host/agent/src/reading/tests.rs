@@ -39,7 +39,7 @@ fn reload() -> Step {
 }
 
 /// An order in a stage, with a plan of these steps, that may disrupt the node so much.
-fn told(stage: UpdateStage, steps: &[Step], disrupts: UpdateDisrupts) -> Told {
+fn instructed(stage: UpdateStage, steps: &[Step], disrupts: UpdateDisrupts) -> Instructions {
     let config = config_of(text("one"));
     let order = UpdateOrder {
         operation: ONE.to_owned(),
@@ -59,11 +59,16 @@ fn told(stage: UpdateStage, steps: &[Step], disrupts: UpdateDisrupts) -> Told {
         plan: Some(serde_json::to_value(plan(steps, &config)).unwrap()),
     };
     let config = Some(Arc::new(config));
-    Told { order: Some(order), config, node: "worker-1".to_owned(), ..Told::default() }
+    Instructions {
+        order: Some(order),
+        config,
+        node: "worker-1".to_owned(),
+        ..Instructions::default()
+    }
 }
 
-fn go() -> Told {
-    told(UpdateStage::Go, &[Step::Write, reload()], UpdateDisrupts::Softly)
+fn go() -> Instructions {
+    instructed(UpdateStage::Go, &[Step::Write, reload()], UpdateDisrupts::Softly)
 }
 
 fn is_in(phase: Phase) -> Local {
@@ -109,8 +114,9 @@ fn an_order_is_carried_out_once_and_only_in_its_stage() {
         (is_in(Phase::WentBack), UpdateStage::Go, "nothing"),
         (is_in(Phase::Degraded), UpdateStage::Go, "nothing"),
     ] {
-        let told = Told { order: go().order.map(|order| UpdateOrder { stage, ..order }), ..go() };
-        assert_eq!(in_word(&todo(local, &told)), is, "{local:?} {stage:?}");
+        let instructions =
+            Instructions { order: go().order.map(|order| UpdateOrder { stage, ..order }), ..go() };
+        assert_eq!(in_word(&todo(local, &instructions)), is, "{local:?} {stage:?}");
     }
 }
 
@@ -132,8 +138,10 @@ fn what_is_carried_out_asks_the_agent_and_is_drained_where_the_order_is() {
             true,
         ),
     ] {
-        let told = told(UpdateStage::Go, &steps, disrupts);
-        let Todo::Carry(taken, given) = todo(Local::default(), &told) else { panic!("{steps:?}") };
+        let instructions = instructed(UpdateStage::Go, &steps, disrupts);
+        let Todo::Carry(taken, given) = todo(Local::default(), &instructions) else {
+            panic!("{steps:?}")
+        };
         assert_eq!((taken.boots, taken.token, taken.phase), (boots, 5, UpdatePhase::Waiting));
         assert_eq!((given.id.as_str(), given.terms.permits), (ONE, Asked::Agent));
         let Does::Apply { plan, drained, accept, .. } = given.order else { panic!("{steps:?}") };
@@ -144,31 +152,31 @@ fn what_is_carried_out_asks_the_agent_and_is_drained_where_the_order_is() {
 
 #[test]
 fn what_cannot_be_verified_is_told_and_nothing_of_it_is_done() {
-    let with = |change: &dyn Fn(&mut Told, &mut UpdateOrder)| {
-        let mut told = go();
-        let mut order = told.order.take().unwrap();
-        change(&mut told, &mut order);
-        told.order = Some(order);
-        told
+    let with = |change: &dyn Fn(&mut Instructions, &mut UpdateOrder)| {
+        let mut instructions = go();
+        let mut order = instructions.order.take().unwrap();
+        change(&mut instructions, &mut order);
+        instructions.order = Some(order);
+        instructions
     };
     let other = Arc::new(config_of(text("two")));
     let always = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
     let steps =
         |steps: &[Step]| Some(serde_json::to_value(plan(steps, &config_of(text("one")))).unwrap());
-    for (what, told, says) in [
+    for (what, instructions, says) in [
         ("no operation", with(&|_, it| it.operation = "x".to_owned()), "the order cannot be read"),
         ("no digest", with(&|_, it| it.config.digest = "x".to_owned()), "the order cannot be read"),
-        ("no config", with(&|told, _| told.config = None), "gives no config"),
+        ("no config", with(&|instructions, _| instructions.config = None), "gives no config"),
         (
             "another config",
-            with(&|told, _| told.config = Some(other.clone())),
+            with(&|instructions, _| instructions.config = Some(other.clone())),
             "and the order is about rendered-worker-1",
         ),
         (
             "another config of that name",
-            with(&|told, it| {
+            with(&|instructions, it| {
                 let text = other.text.clone();
-                told.config = Some(Arc::new(GivenConfig { name: it.config.clone(), text }));
+                instructions.config = Some(Arc::new(GivenConfig { name: it.config.clone(), text }));
             }),
             "has the digest",
         ),
@@ -179,9 +187,9 @@ fn what_cannot_be_verified_is_told_and_nothing_of_it_is_done() {
         ),
         (
             "no config at all",
-            with(&|told, it| {
+            with(&|instructions, it| {
                 let text = "{SECRET".to_owned();
-                told.config = Some(Arc::new(GivenConfig { name: it.config.clone(), text }));
+                instructions.config = Some(Arc::new(GivenConfig { name: it.config.clone(), text }));
             }),
             "cannot be read by this agent",
         ),
@@ -212,32 +220,41 @@ fn what_cannot_be_verified_is_told_and_nothing_of_it_is_done() {
             "less (Nothing)",
         ),
         ("no plan, and no boot", with(&|_, it| it.plan = None), "less (Softly)"),
-        ("to overwrite without a boot", with(&|told, _| told.overwrite = true), "less (Softly)"),
+        (
+            "to overwrite without a boot",
+            with(&|instructions, _| instructions.overwrite = true),
+            "less (Softly)",
+        ),
     ] {
-        let Todo::Waits(why) = todo(Local::default(), &told) else { panic!("{what}") };
+        let Todo::Waits(why) = todo(Local::default(), &instructions) else { panic!("{what}") };
         assert!(why.contains(says) && !why.contains("SECRET"), "{what}: {why}");
     }
 }
 
 #[test]
 fn a_node_is_adopted_where_no_order_is_open_and_overwritten_by_an_order_with_a_boot() {
-    let adopt =
-        |stage, steps: &[Step], disrupts| Told { adopt: true, ..told(stage, steps, disrupts) };
-    let without = Told { order: None, ..adopt(UpdateStage::Closed, &[], UpdateDisrupts::Nothing) };
+    let adopt = |stage, steps: &[Step], disrupts| Instructions {
+        adopt: true,
+        ..instructed(stage, steps, disrupts)
+    };
+    let without =
+        Instructions { order: None, ..adopt(UpdateStage::Closed, &[], UpdateDisrupts::Nothing) };
     let Todo::Adopt(documents, name) = todo(Local::default(), &without) else { panic!() };
     assert_eq!(digest(&documents.config().unwrap()).unwrap().to_string(), name.digest);
     let closed = adopt(UpdateStage::Closed, &[Step::Write], UpdateDisrupts::Nothing);
     assert_eq!(in_word(&todo(is_in(Phase::Done), &closed)), "adopt");
-    let not = Told { adopt: false, ..without.clone() };
+    let not = Instructions { adopt: false, ..without.clone() };
     assert_eq!(todo(Local::default(), &not), Todo::Nothing);
-    let nothing = Told { config: None, ..without };
+    let nothing = Instructions { config: None, ..without };
     assert_eq!(in_word(&todo(Local::default(), &nothing)), "wait");
     // An order is not taken for an adoption.
     let order = adopt(UpdateStage::Go, &[Step::Write], UpdateDisrupts::Nothing);
     assert_eq!(in_word(&todo(Local::default(), &order)), "carry");
 
-    let over =
-        Told { overwrite: true, ..told(UpdateStage::Go, &[Step::Write], UpdateDisrupts::Reboot) };
+    let over = Instructions {
+        overwrite: true,
+        ..instructed(UpdateStage::Go, &[Step::Write], UpdateDisrupts::Reboot)
+    };
     let Todo::Carry(taken, given) = todo(Local::default(), &over) else { panic!() };
     assert!(taken.boots && given.terms.permits == Asked::Agent);
     let Does::Adopt { differs: Adopt::Overwrite, drained: true, give_up: false, .. } = given.order
@@ -258,7 +275,7 @@ fn what_stands_is_given_up_only_where_this_agent_told_of_it_and_an_admin_asked_a
     };
     let degraded = |number| ended(number, UpdatePhase::Degraded);
     let asked = |retries: Option<u32>, disrupts| {
-        let order = told(UpdateStage::Go, &[Step::Write], disrupts).order.unwrap();
+        let order = instructed(UpdateStage::Go, &[Step::Write], disrupts).order.unwrap();
         UpdateOrder { operation: operation(9), retries: retries.map(operation), ..order }
     };
     let boots = UpdateDisrupts::Reboot;

@@ -51,7 +51,7 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.asks.set(None);
         self.0.says("");
-        self.0.tells_or_logs();
+        self.0.report_status_or_log();
     }
 }
 
@@ -101,7 +101,7 @@ impl Inner {
                     Ok(Ok(permit)) => return Ok(permit),
                     Ok(Err(why)) => {
                         self.says(&format!("waits for a permit: {why}"));
-                        self.tells_or_logs();
+                        self.report_status_or_log();
                         Some(backoff.next_wait())
                     }
                     Err(error) => {
@@ -137,14 +137,14 @@ impl Inner {
             self.says(because);
         }
         self.asks.set(Some(needs_boot));
-        self.tells_or_logs();
+        self.report_status_or_log();
         Asking(self)
     }
 
     /// Only what has written nothing turns back, and only what was ordered for a node that is
     /// gone ends: nobody orders that again. What cannot be understood now may be later.
     fn now(&self, heard: &Heard, operation: &str, what: What) -> Now {
-        let Heard::Told(told) = heard else { return Now::Waits };
+        let Heard::Instructions(instructions) = heard else { return Now::Waits };
         let kept = self.keeps.get();
         let turns = |why| if what == What::Write { Now::Turns(why) } else { Now::Waits };
         if kept.gone.as_deref() == Some(operation) {
@@ -152,17 +152,25 @@ impl Inner {
         }
         let brings = kept.brings.as_ref().is_some_and(|(brings, _)| brings == operation);
         // A machine that joins is permitted a boot as it is now: it needs no order.
-        let goes_on = brings && told.joins && what != What::Write;
-        if told.uid.is_some() && kept.uid.is_some() && told.uid != kept.uid && !goes_on {
+        let goes_on = brings && instructions.joins && what != What::Write;
+        if instructions.uid.is_some()
+            && kept.uid.is_some()
+            && instructions.uid != kept.uid
+            && !goes_on
+        {
             return match what {
                 What::Write => turns("the node is another one by now, with this name"),
                 What::Unit | What::Boot => Now::Ends,
             };
         }
         if brings {
-            return if told.joins { Now::Asks } else { turns("the node has joined by now") };
+            return if instructions.joins {
+                Now::Asks
+            } else {
+                turns("the node has joined by now")
+            };
         }
-        let Some(order) = &told.order else { return Now::Waits };
+        let Some(order) = &instructions.order else { return Now::Waits };
         if order.operation != operation {
             // One that is older was told by a replica that is behind.
             let is_newer = kept.taken.is_some_and(|taken| order.token > taken.token);

@@ -136,12 +136,12 @@ impl Watcher {
                 continue;
             }
             let Notes { on_machine, on_resource } = notes(it);
-            let told = settings.events.tell_once(&on_machine.0, &note(on_machine.1)).await;
+            let told = settings.events.report_once(&on_machine.0, &note(on_machine.1)).await;
             // It is tried again with the next look.
             let Ok(told) = told else { continue };
             self.told.insert(it.machine.uid.clone());
             if let Some((about, text)) = on_resource.filter(|_| told == Once::Now) {
-                settings.events.tell(&about, &note(text)).await;
+                settings.events.report(&about, &note(text)).await;
             }
         }
     }

@@ -78,7 +78,7 @@ async fn noted(settings: &Settings, known: &Known, new: &[FirstBoot]) -> Result<
                     let of = format!("{}/{} {}", it.pool, it.machine, it.image);
                     let about = object.object_ref(&());
                     // What cannot be written is in the log, and in the status.
-                    drop(settings.events.tell_each(&about, &note(it), &of).await);
+                    drop(settings.events.report_each(&about, &note(it), &of).await);
                 }
                 return Ok(());
             }

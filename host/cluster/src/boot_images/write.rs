@@ -108,7 +108,7 @@ impl Writer {
             }
         }
         if let Some(note) = news(&before, &after) {
-            settings.events.tell(&object.object_ref(&()), &note).await;
+            settings.events.report(&object.object_ref(&()), &note).await;
         }
         self.machines.tell(settings, &found.stuck).await;
         Ok(())

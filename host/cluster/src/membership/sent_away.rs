@@ -78,7 +78,7 @@ async fn run(previewer: Previewer, events: Events, mut machines: mpsc::Receiver<
         let of = format!("{}/{}", why.word(), told.window);
         let note = Note { reason: Reason::MachinesSentAway, warns: true, text: machine.text() };
         // What cannot be written is in the log.
-        let _ = events.tell_each(&about, &note, &of).await;
+        let _ = events.report_each(&about, &note, &of).await;
     }
     std::future::pending().await
 }

@@ -81,7 +81,7 @@ impl Telling {
 async fn tell_one(events: &Events, news: &News) -> Result<Once, Failed> {
     let News { about, note, of } = news;
     let name = about.name.as_deref().unwrap_or_default();
-    let told = events.tell_each(about, note, of).await;
+    let told = events.report_each(about, note, of).await;
     // A node that says now this and now that fills no log, nor does an API server that says
     // nothing.
     if matches!(told, Ok(Once::Now)) {

@@ -74,6 +74,6 @@ pub(super) async fn remove(
         ..ObjectReference::default()
     };
     let note = Note { reason: Reason::PlanReplaced, warns: true, text };
-    settings.events.tell(&about, &note).await;
+    settings.events.report(&about, &note).await;
     Ok(())
 }

@@ -96,7 +96,7 @@ pub(super) async fn troubles(
                 return;
             }
             tracing::warn!(name, reason = reason.word(), "{text}");
-            settings.events.tell(&about, &Note { reason, warns: true, text }).await;
+            settings.events.report(&about, &Note { reason, warns: true, text }).await;
         }
         still.insert(trouble);
     }
@@ -134,7 +134,7 @@ pub(super) async fn flagged(
                     return;
                 }
                 let about = about(("v1", "Node"), node, uid);
-                settings.events.tell_each(&about, &note, &plan.name).await.is_ok()
+                settings.events.report_each(&about, &note, &plan.name).await.is_ok()
             };
             if is_told {
                 still.insert(news);
@@ -214,7 +214,7 @@ pub(super) async fn policies_changed(
             let uid = plans.standing.get(&plan.name).map_or("", |it| it.uid.as_str());
             let version = DisruptionPlan::api_version(&());
             let about = about((&*version, "DisruptionPlan"), &plan.name, uid);
-            settings.events.tell(&about, &note).await;
+            settings.events.report(&about, &note).await;
         }
     }
     untold
@@ -259,7 +259,7 @@ pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec
         match found.filter(|_| told) {
             Some(object) => {
                 let note = Note { reason: Reason::PlansChanged, warns: it.warns, text: it.text };
-                settings.events.tell(&object.object_ref(&()), &note).await;
+                settings.events.report(&object.object_ref(&()), &note).await;
             }
             None if it.tries < MOST_TRIES => {
                 it.tries = it.tries.saturating_add(1);

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use tread_cluster::boot_images::Known as Images;
 use tread_cluster::plans::Previewer;
-use tread_kube::agents::{Answer, Ask, Asked, GivenConfig, Told};
+use tread_kube::agents::{Answer, Ask, Asked, GivenConfig, Instructions};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{ConfigName, UpdateStage};
 use tread_kube::node_lease::parse_operation;
@@ -31,9 +31,9 @@ const LONGEST: Duration = Duration::from_secs(240);
 /// The most of a core that finding whom to wake takes.
 const RESTS: Resting = Resting { parts: 50, longest: Duration::from_millis(100) };
 
-/// Why an agent is told nothing.
+/// Why an agent gets no instructions.
 #[derive(Debug, thiserror::Error)]
-pub enum NotTold {
+pub enum NoInstructions {
     /// It is not its turn to be told.
     #[error("tread does not know all nodes and pools yet; ask again")]
     NotYet,
@@ -88,7 +88,7 @@ impl Agents {
         node: &str,
         uid: Option<&str>,
         seen: Option<&str>,
-    ) -> Result<Told, NotTold> {
+    ) -> Result<Instructions, NoInstructions> {
         self.wait_having((node, uid), seen, None).await
     }
 
@@ -98,7 +98,7 @@ impl Agents {
         (node, uid): (&str, Option<&str>),
         seen: Option<&str>,
         has: Option<&ConfigName>,
-    ) -> Result<Told, NotTold> {
+    ) -> Result<Instructions, NoInstructions> {
         let until = Instant::now() + LONGEST;
         let door = self.door(node);
         loop {
@@ -106,10 +106,10 @@ impl Agents {
             let changes = door.notified();
             let what = self.what(node, uid, has)?;
             if seen != Some(what.revision.as_str()) {
-                return self.told(node, what).await;
+                return self.instructions(node, what).await;
             }
             if timeout_at(until, changes).await.is_err() {
-                return self.told(node, what).await;
+                return self.instructions(node, what).await;
             }
         }
     }
@@ -175,16 +175,16 @@ impl Agents {
         node: &str,
         uid: Option<&str>,
         has: Option<&ConfigName>,
-    ) -> Result<Says, NotTold> {
-        let (facts, update) = self.known.node(node).ok_or(NotTold::NotYet)?;
-        let no_node = || NotTold::NoNode(node.to_owned());
+    ) -> Result<Says, NoInstructions> {
+        let (facts, update) = self.known.node(node).ok_or(NoInstructions::NotYet)?;
+        let no_node = || NoInstructions::NoNode(node.to_owned());
         let facts = facts.ok_or_else(no_node)?;
         if uid.is_some_and(|uid| uid != facts.uid) {
             return Err(no_node());
         }
         let update = update.filter(|update| is_of(update, &facts.uid));
-        let update = update.ok_or(NotTold::NotYet)?;
-        let scene = self.scenes.borrow().clone().ok_or(NotTold::NotYet)?;
+        let update = update.ok_or(NoInstructions::NotYet)?;
+        let scene = self.scenes.borrow().clone().ok_or(NoInstructions::NotYet)?;
         // No agent is given an order before its node is prepared.
         let order = update.spec.order.as_ref().filter(|order| order.stage != UpdateStage::Prepare);
         let adopt = has_none(&update);
@@ -232,19 +232,19 @@ impl Agents {
         })
     }
 
-    async fn told(&self, node: &str, says: Says) -> Result<Told, NotTold> {
+    async fn instructions(&self, node: &str, says: Says) -> Result<Instructions, NoInstructions> {
         let config = match says.config {
             Some(name) => {
                 let bytes = self.previewer.body(&name.name).await;
-                let bytes = bytes.map_err(|why| NotTold::NoConfig(why.to_string()))?;
+                let bytes = bytes.map_err(|why| NoInstructions::NoConfig(why.to_string()))?;
                 let name = digested(name, bytes.clone()).await?;
                 let text = String::from_utf8(bytes.to_vec())
-                    .map_err(|error| NotTold::NoConfig(error.to_string()))?;
+                    .map_err(|error| NoInstructions::NoConfig(error.to_string()))?;
                 Some(Arc::new(GivenConfig { name, text }))
             }
             None => None,
         };
-        Ok(Told {
+        Ok(Instructions {
             revision: says.revision,
             form: self.form,
             generation: says.generation,
@@ -295,13 +295,14 @@ impl Agents {
 }
 
 /// A config with its digest: nobody noted that of one that a machine booted with.
-async fn digested(config: ConfigName, body: Arc<[u8]>) -> Result<ConfigName, NotTold> {
+async fn digested(config: ConfigName, body: Arc<[u8]>) -> Result<ConfigName, NoInstructions> {
     if !config.digest.is_empty() {
         return Ok(config);
     }
     let name = config.name.clone();
     let read = tokio::task::spawn_blocking(move || digest(&name, &body)).await.ok().flatten();
-    let read = read.ok_or_else(|| NotTold::NoConfig(format!("{} cannot be read", config.name)))?;
+    let read =
+        read.ok_or_else(|| NoInstructions::NoConfig(format!("{} cannot be read", config.name)))?;
     Ok(ConfigName { digest: read.to_string(), ..config })
 }
 

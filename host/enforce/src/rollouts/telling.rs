@@ -208,7 +208,7 @@ impl Teller {
 pub(crate) async fn write(events: Events, mut news: mpsc::Receiver<News>) {
     while let Some(News { about, note, of }) = news.recv().await {
         // What cannot be written is in the log and in the metrics.
-        drop(events.tell_each(&about, &note, &of).await);
+        drop(events.report_each(&about, &note, &of).await);
     }
     std::future::pending().await
 }

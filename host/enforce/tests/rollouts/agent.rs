@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tread_enforce::read_order;
 use tread_enforce::rollouts::Agents;
-use tread_kube::agents::{Answer, Ask, Asked, Told};
+use tread_kube::agents::{Answer, Ask, Asked, Instructions};
 use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{UpdateOrder, UpdatePhase};
 use tread_kube::node_lease::operation_text;
@@ -144,17 +144,17 @@ impl Plays {
         let mut seen = None;
         loop {
             let agents = self.asks.borrow_and_update().clone();
-            let told = tokio::select! {
-                told = agents.wait(&self.node, None, seen.as_deref()) => told,
+            let instructions = tokio::select! {
+                instructions = agents.wait(&self.node, None, seen.as_deref()) => instructions,
                 Ok(()) = self.asks.changed() => continue,
             };
-            let Ok(told) = told else {
+            let Ok(instructions) = instructions else {
                 soon().await;
                 continue;
             };
             ANSWERED.fetch_add(1, Ordering::Relaxed);
-            seen = match self.follows(&told).await {
-                true => Some(told.revision),
+            seen = match self.follows(&instructions).await {
+                true => Some(instructions.revision),
                 // It asks again for what it may not do yet.
                 false => None,
             };
@@ -165,19 +165,19 @@ impl Plays {
     }
 
     /// Whether all is done that can be done now.
-    async fn follows(&mut self, told: &Told) -> bool {
-        if told.adopt
-            && let Some(config) = &told.config
+    async fn follows(&mut self, instructions: &Instructions) -> bool {
+        if instructions.adopt
+            && let Some(config) = &instructions.config
         {
             let differs = self.disk.lock().unwrap().differs;
             match differs {
                 // An order that overwrites it comes with what it is to have.
-                true if told.overwrite => {}
+                true if instructions.overwrite => {}
                 true => self.says(json!({"message": DIFFERS})).await,
                 false => self.says(json!({"current": config.name})).await,
             }
         }
-        let Some(order) = &told.order else { return true };
+        let Some(order) = &instructions.order else { return true };
         let phase = {
             let mut disk = self.disk.lock().unwrap();
             let before = disk.local.operation;
@@ -193,7 +193,7 @@ impl Plays {
         };
         match phase {
             Phase::Waiting => {
-                let has = told.config.as_ref().map(|config| &config.name);
+                let has = instructions.config.as_ref().map(|config| &config.name);
                 assert_eq!(has, Some(&order.config), "the config comes with the order");
                 self.report(UpdatePhase::Waiting, order, phase).await;
                 if !self.may(order, Asked::Write).await {

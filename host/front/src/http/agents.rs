@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
-use tread_kube::agents::{Answer, Ask, PERMIT, Told, WAIT, Wait};
+use tread_kube::agents::{Answer, Ask, Instructions, PERMIT, WAIT, Wait};
 
 /// The port on which agents ask.
 pub const PORT: u16 = 8444;
@@ -36,9 +36,9 @@ const WAITS: Duration = Duration::from_secs(280);
 /// How long it may take to send what it asks.
 const READING: Duration = Duration::from_secs(10);
 /// How long it may take to read what it is told.
-const TELLING: Duration = Duration::from_secs(30);
+const SENDING: Duration = Duration::from_secs(30);
 /// How many configs are on their way at a time; the others wait.
-const TOLD_AT_A_TIME: usize = 32;
+const SENT_AT_A_TIME: usize = 32;
 /// What is told in so many bytes waits for nobody.
 const LITTLE: usize = 8 << 10;
 /// No question is longer.
@@ -49,7 +49,7 @@ const PERMITS_OF_NODE: usize = 4;
 const DECIDED_AT_A_TIME: usize = 256;
 
 const OF_WAITS: Limits =
-    Limits { at_a_time: 8192, time: WAITS.saturating_add(TELLING), body: LONGEST };
+    Limits { at_a_time: 8192, time: WAITS.saturating_add(SENDING), body: LONGEST };
 /// Whoever is slow to send what it asks takes no place of those who have sent it.
 const OF_PERMITS: Limits =
     Limits { at_a_time: OF_WAITS.at_a_time, time: Duration::from_secs(30), body: LONGEST };
@@ -58,7 +58,7 @@ const OF_PERMITS: Limits =
 pub trait Agents: Send + Sync + 'static {
     /// What is to be done on a node, once it is something else than what its agent has seen, or
     /// after a while. It is given up where it takes longer than 280 seconds.
-    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Told, Refused>>;
+    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Instructions, Refused>>;
 
     /// Whether something may begin there.
     fn permit(&self, node: &OfNode, ask: Ask) -> BoxFuture<'static, Answer>;
@@ -71,7 +71,7 @@ struct Service {
     waiting: Newest,
     asking: Few,
     deciding: Arc<Semaphore>,
-    telling: Arc<Semaphore>,
+    sending: Arc<Semaphore>,
 }
 
 /// `/v1/agent/wait` and `/v1/agent/permit`, for agents alone.
@@ -82,7 +82,7 @@ pub fn agents(reviewer: AgentReviewer, agents: Arc<dyn Agents>) -> Router {
         waiting: Newest::default(),
         asking: Few::of(PERMITS_OF_NODE),
         deciding: Arc::new(Semaphore::new(DECIDED_AT_A_TIME)),
-        telling: Arc::new(Semaphore::new(TOLD_AT_A_TIME)),
+        sending: Arc::new(Semaphore::new(SENT_AT_A_TIME)),
     };
     let waits = Router::new().route(WAIT, post(wait)).with_state(service.clone());
     let permits = Router::new().route(PERMIT, post(permit)).with_state(service);
@@ -102,8 +102,8 @@ async fn wait(
     }
     let wait: Wait = read(request).await?;
     let (_place, another) = service.waiting.take(&node.name);
-    let told = tokio::select! {
-        told = timeout(WAITS, service.agents.wait(&node, wait)) => told.unwrap_or_else(|_| {
+    let instructions = tokio::select! {
+        instructions = timeout(WAITS, service.agents.wait(&node, wait)) => instructions.unwrap_or_else(|_| {
             let sentence = format!("nothing was to be told within {} s; ask again", WAITS.as_secs());
             Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence))
         })?,
@@ -117,12 +117,12 @@ async fn wait(
         let sentence = "the token is of another node by now; ask again";
         return Err(Refused::new(StatusCode::UNAUTHORIZED, sentence));
     }
-    let is_little = told.config.as_ref().is_none_or(|config| config.text.len() <= LITTLE);
+    let is_little = instructions.config.as_ref().is_none_or(|config| config.text.len() <= LITTLE);
     let room = match is_little {
         true => None,
-        false => Arc::clone(&service.telling).acquire_owned().await.ok(),
+        false => Arc::clone(&service.sending).acquire_owned().await.ok(),
     };
-    Ok(sent(json(&told)?, ([room, None], connection), Instant::now() + TELLING))
+    Ok(sent(json(&instructions)?, ([room, None], connection), Instant::now() + SENDING))
 }
 
 async fn permit(
@@ -173,8 +173,8 @@ async fn read<T: DeserializeOwned>(request: Request) -> Result<T, Refused> {
     })
 }
 
-fn json(told: &impl Serialize) -> Result<Response, Refused> {
-    let text = serde_json::to_vec(told).map_err(|error| {
+fn json(answer: &impl Serialize) -> Result<Response, Refused> {
+    let text = serde_json::to_vec(answer).map_err(|error| {
         tracing::error!(%error, "an answer cannot be written; please report it");
         Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "tread failed to answer; its log says more")
     })?;

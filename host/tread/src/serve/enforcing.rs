@@ -13,7 +13,7 @@ use std::time::Duration;
 use tread_enforce::rollouts::{Agents, OPERATORS_DAEMON, OPERATORS_NAMESPACE, says_halted};
 use tread_enforce::{Clock, Settings, Turn};
 use tread_front::http::{OfNode, Refused};
-use tread_kube::agents::{Answer, Ask, Told, Wait};
+use tread_kube::agents::{Answer, Ask, Instructions, Wait};
 use tread_kube::asking::{Call, CallOutcome, ask};
 use tread_kube::metrics::Metrics;
 use tread_kube::node_lease;
@@ -88,12 +88,14 @@ async fn uid(client: &Client, namespace: &str, metrics: &Metrics) -> Result<Stri
 pub(super) struct Answers(pub(super) Agents);
 
 impl tread_front::http::Agents for Answers {
-    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Told, Refused>> {
+    fn wait(&self, node: &OfNode, wait: Wait) -> BoxFuture<'static, Result<Instructions, Refused>> {
         let (agents, node) = (self.0.clone(), node.clone());
         async move {
             let of = (node.name.as_str(), node.uid.as_deref());
-            let told = agents.wait_having(of, wait.seen.as_deref(), wait.has.as_ref()).await;
-            told.map_err(|why| Refused::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()))
+            let instructions =
+                agents.wait_having(of, wait.seen.as_deref(), wait.has.as_ref()).await;
+            instructions
+                .map_err(|why| Refused::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()))
         }
         .boxed()
     }

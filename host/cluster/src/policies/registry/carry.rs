@@ -62,7 +62,7 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
             Write::Status(status) => writer.status(*status, &mut written).await,
             Write::Sweep { place, as_seen } => writer.sweep(&place, as_seen).await,
             Write::Tell { namespace, about, note } => {
-                writer.events.tell_once(&about, &note).await.map(|_| {
+                writer.events.report_once(&about, &note).await.map(|_| {
                     log(&name, &note);
                     let key = (namespace, note.reason.word());
                     written.told.push((key, about.uid.unwrap_or_default()));
@@ -133,7 +133,7 @@ impl Writer {
         if gone(self.ask(Call::new("delete", POLICIES), name, deleted).await)?.is_some() {
             tracing::info!(policy = name, "withdrawn");
             if let Some((about, note)) = note {
-                self.events.tell(&about, &note).await;
+                self.events.report(&about, &note).await;
             }
         }
         Ok(())
@@ -164,7 +164,7 @@ impl Writer {
             log(&name, note);
         }
         for (about, note) in notes {
-            self.events.tell(&about, &note).await;
+            self.events.report(&about, &note).await;
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ async fn look(joining: &Joining, told: &mut BTreeSet<String>) -> Result<Option<D
             tracing::warn!(pool = pool.name, "{}", note.text);
             let version = format!("{MACHINE_CONFIG_GROUP}/v1");
             let about = about(POOL_KIND, &version, &pool.name, &pool.uid);
-            settings.events.tell_each(&about, &note, first).await?;
+            settings.events.report_each(&about, &note, first).await?;
             told.extend(new.iter().map(|(id, _)| (*id).clone()));
         }
         if !of_pool.is_empty() {

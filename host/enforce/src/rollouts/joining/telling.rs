@@ -157,7 +157,7 @@ async fn tell_held(
     tracing::warn!(node, reason = word, "a node that registered as joining is held");
     let note = Note { reason: Reason::NodeHeld, warns: true, text: says };
     // What cannot be written is in the log and in the metrics.
-    drop(settings.events.tell_each(&about("Node", "v1", node, uid), &note, word).await);
+    drop(settings.events.report_each(&about("Node", "v1", node, uid), &note, word).await);
     Ok(())
 }
 
@@ -169,7 +169,7 @@ async fn joined(settings: &Settings, (node, uid): (&str, &str), pool: &str) {
         warns: false,
         text: format!("it has joined pool {pool}, by its claim"),
     };
-    drop(settings.events.tell_each(&about("Node", "v1", node, uid), &note, pool).await);
+    drop(settings.events.report_each(&about("Node", "v1", node, uid), &note, pool).await);
 }
 
 async fn make(settings: &Settings, node: &str, uid: &str) -> Result<NodeUpdate, Failed> {

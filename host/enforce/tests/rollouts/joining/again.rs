@@ -47,11 +47,11 @@ async fn a_node_that_registers_again_joins_at_once_also_where_its_config_needs_t
     let (reason, message) = held(&cluster, "one").await;
     assert_eq!(reason, "Prepares", "{message}");
     assert!(message.contains("tread pools admit one --pool infra"), "{message}");
-    let told = eventually("its agent is told", async || {
-        replica.agents.wait("one", None, None).await.ok().filter(|told| told.joins)
+    let instructions = eventually("its agent is told", async || {
+        replica.agents.wait("one", None, None).await.ok().filter(|instructions| instructions.joins)
     })
     .await;
-    let config = &told.config.as_ref().unwrap().name;
+    let config = &instructions.config.as_ref().unwrap().name;
     let status = json!({"status": {"current": {"name": config.name, "digest": config.digest}}});
     let updates: Api<NodeUpdate> = cluster.api();
     let patch = Patch::Merge(status);
@@ -110,8 +110,8 @@ async fn a_node_that_registers_again_is_asked_for_what_its_disk_has_of_its_own_p
         (Some(&gone), &next),
     ] {
         eventually(&format!("with {has:?} it is asked for {expected:?}"), async || {
-            let told = replica.agents.wait_having(("one", None), None, has).await.ok()?;
-            (told.config.filter(|_| told.adopt)?.name == *expected).then_some(())
+            let instructions = replica.agents.wait_having(("one", None), None, has).await.ok()?;
+            (instructions.config.filter(|_| instructions.adopt)?.name == *expected).then_some(())
         })
         .await;
     }

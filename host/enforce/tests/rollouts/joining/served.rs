@@ -18,8 +18,8 @@ use tread_test_bed::eventually;
 /// The config that the agent of a node is asked for.
 async fn adopts(replica: &Replica, node: &str) -> ConfigName {
     eventually("its agent is told", async || {
-        let told = replica.agents.wait(node, None, None).await.ok()?;
-        Some(told.config.filter(|_| told.adopt)?.name.clone())
+        let instructions = replica.agents.wait(node, None, None).await.ok()?;
+        Some(instructions.config.filter(|_| instructions.adopt)?.name.clone())
     })
     .await
 }
@@ -129,11 +129,11 @@ async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_
     let (reason, message) = held(&cluster, "one").await;
     assert_eq!(reason, "Prepares", "{message}");
     let ask = |what, number| Ask { operation: format!("{number:032x}"), what, number };
-    let told = eventually("its agent is told", async || {
-        replica.agents.wait("one", None, None).await.ok().filter(|told| told.joins)
+    let instructions = eventually("its agent is told", async || {
+        replica.agents.wait("one", None, None).await.ok().filter(|instructions| instructions.joins)
     })
     .await;
-    assert!(told.adopt && told.order.is_none());
+    assert!(instructions.adopt && instructions.order.is_none());
     for (what, number) in [(Asked::Write, 7), (Asked::Boot, 8)] {
         let answer = replica.agents.permit("one", &ask(what, number)).await;
         assert!(
@@ -175,7 +175,7 @@ async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_
     says("rendered-infra-other", "").await;
     let nodes: Api<Node> = cluster.api();
     assert!(!nodes.get("one").await.unwrap().metadata.labels.unwrap().contains_key(INFRA));
-    let config = &told.config.as_ref().unwrap().name;
+    let config = &instructions.config.as_ref().unwrap().name;
     says(&config.name, &config.digest).await;
     is_in(&cluster, "one", INFRA).await;
     let answer = replica.agents.permit("one", &ask(Asked::Boot, 10)).await;
