@@ -8,6 +8,7 @@ mod clock;
 mod conditions;
 mod cordon_mark;
 pub mod drain;
+mod drain_status;
 mod namespace;
 mod order;
 mod proof;
@@ -18,7 +19,6 @@ mod settings;
 mod slots;
 mod step;
 mod still;
-mod told;
 mod turn;
 
 pub use balancers::{EXCLUDED_ANNOTATION, EXCLUDED_LABEL};

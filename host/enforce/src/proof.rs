@@ -113,7 +113,7 @@ mod tests {
 
     /// What is made of a node whose clock was so many seconds ahead when its step ended, and is now,
     /// so many seconds after that.
-    fn told(was: i64, is: i64, after: i64) -> (bool, Option<String>) {
+    fn judged(was: i64, is: i64, after: i64) -> (bool, Option<String>) {
         let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).unwrap();
         let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": at(was - 900)});
         let node: Node =
@@ -132,8 +132,8 @@ mod tests {
     fn a_clock_that_is_hours_ahead_or_behind_delays_no_proof() {
         for hours in [-30, -5, 0, 5, 30] {
             let off = hours * 3600;
-            assert_eq!(told(off, off, 29), (false, None), "{hours} h");
-            assert_eq!(told(off, off, 30), (true, None), "{hours} h");
+            assert_eq!(judged(off, off, 29), (false, None), "{hours} h");
+            assert_eq!(judged(off, off, 30), (true, None), "{hours} h");
         }
     }
 
@@ -144,15 +144,15 @@ mod tests {
             (0, -2 * 3600, "about 120 min behind"),
             (5 * 3600, 3600 - 7, "about 60 min ahead of"),
         ] {
-            let (is_proved, why) = told(was, is, 600);
+            let (is_proved, why) = judged(was, is, 600);
             let why = why.unwrap();
             assert!(!is_proved && why.contains(says) && why.contains("set back"), "{why}");
-            assert_eq!(told(was, is, 660).1.as_ref(), Some(&why), "the same each time");
+            assert_eq!(judged(was, is, 660).1.as_ref(), Some(&why), "the same each time");
         }
-        let (_, why) = told(2 * 3600, 0, 600);
+        let (_, why) = judged(2 * 3600, 0, 600);
         assert!(why.unwrap().ends_with("past 2027-01-15T10:00:30Z"));
         // It is over once the clock is there, and a kubelet that is slow is none of this.
-        assert_eq!(told(2 * 3600, 0, 2 * 3600 + 30), (true, None));
-        assert_eq!(told(60, 0, 10), (false, None));
+        assert_eq!(judged(2 * 3600, 0, 2 * 3600 + 30), (true, None));
+        assert_eq!(judged(60, 0, 10), (false, None));
     }
 }

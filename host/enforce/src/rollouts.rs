@@ -1,11 +1,12 @@
 //! Pools go from one config to the next, node by node: what is rendered, whose turn it is, and
-//! what agents are told.
+//! what agents are instructed to do.
 
 mod agents;
 mod anew;
 mod booted;
 mod budgets;
 mod by;
+mod events;
 mod facts;
 mod findings;
 mod glance;
@@ -29,7 +30,6 @@ mod sightings;
 mod state;
 mod stuck;
 mod taken;
-mod telling;
 mod tidy;
 mod time;
 mod workers;
@@ -44,16 +44,16 @@ pub use settings::{FirstBoots, JoiningSettings, Paces, Settings};
 use known::Known;
 use tokio::sync::watch;
 
-/// What agents are told, what machines boot with, and what rolls out, for as long as it is polled.
+/// The instructions of agents, what machines boot with, and what rolls out, for as long as it is polled.
 pub fn start(settings: Settings) -> (Agents, Joining, impl Future<Output = ()> + Send) {
     let (known, watching) = Known::start(&settings.acts, &settings.index, &settings.watches);
     let (publish, scenes) = watch::channel(None);
     let (joining, letting) = joining::start(&settings, &known);
     let agents = Agents::new(&settings, &known, scenes, joining.clone());
     let waking = agents.clone().wake();
-    let (teller, news) = telling::Teller::new();
-    let writing = telling::write(settings.events.clone(), news);
-    let running = run::run(settings, known, publish, teller, joining.clone());
+    let (reporter, news) = events::EventReporter::new();
+    let writing = events::write(settings.events.clone(), news);
+    let running = run::run(settings, known, publish, reporter, joining.clone());
     let all = async {
         tokio::join!(watching, waking, running, writing, letting);
     };

@@ -78,12 +78,12 @@ pub(crate) async fn change(settings: &Settings, change: Change) -> Result<(), Fa
     }
 }
 
-/// Writes all of these onto the slots as they are now, and tells each what came of it.
+/// Writes all of these onto the slots as they are now, and answers each with what came of it.
 async fn write_all(settings: &Settings, all: Vec<Waiting>) {
     if all.is_empty() {
         return;
     }
-    let tell = |all: Vec<Waiting>, came: Result<(), Failed>| {
+    let answer_all = |all: Vec<Waiting>, came: Result<(), Failed>| {
         for (_, answer) in all {
             // Who waits no more needs not know.
             drop(answer.send(came.clone()));
@@ -91,12 +91,12 @@ async fn write_all(settings: &Settings, all: Vec<Waiting>) {
     };
     let onto = match read(settings).await {
         Ok(onto) => onto,
-        Err(failed) => return tell(all, Err(failed)),
+        Err(failed) => return answer_all(all, Err(failed)),
     };
     let (slots, within, others) = turn::onto(&onto.slots, all);
-    tell(others, Err(overtaken(settings, "others changed the slots since they were read")));
+    answer_all(others, Err(overtaken(settings, "others changed the slots since they were read")));
     if !within.is_empty() {
-        tell(within, write(settings, &onto, &slots).await);
+        answer_all(within, write(settings, &onto, &slots).await);
     }
 }
 

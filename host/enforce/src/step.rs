@@ -5,10 +5,10 @@ use crate::carry::carry_out;
 use crate::conditions;
 use crate::cordon_mark;
 use crate::drain::{self, Blocked};
+use crate::drain_status;
 use crate::reading::{Aim, Read, Room, Unread, node, read};
 use crate::settings::Settings;
 use crate::slots;
-use crate::told;
 use crate::turn::Change;
 use tread_kube::asking::{CallOutcome, Failed};
 use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Terms, Waits, next, retakes};
@@ -46,12 +46,13 @@ pub async fn step(
 ) -> Result<Ended, Unread> {
     let ended = acts(settings, node, aim, room).await?;
     match &ended {
-        Ended::Drains(blocked, read) => told::drains(settings, read, aim, blocked).await,
-        Ended::Stuck(blocked, read) => told::stuck(settings, read, aim, blocked).await,
+        Ended::Drains(blocked, read) => drain_status::drains(settings, read, aim, blocked).await,
+        Ended::Stuck(blocked, read) => drain_status::stuck(settings, read, aim, blocked).await,
         // It was not looked at whether it can be drained by now.
-        Ended::Waits(Waits::Room, read) | Ended::Degraded(read) if told::is_stuck(read) => {}
+        Ended::Waits(Waits::Room, read) | Ended::Degraded(read) if drain_status::is_stuck(read) => {
+        }
         Ended::Waits(_, read) | Ended::NotItsTurn(read) | Ended::Degraded(read) => {
-            told::nothing(settings, read, aim).await
+            drain_status::nothing(settings, read, aim).await
         }
         Ended::Busy => {}
     }

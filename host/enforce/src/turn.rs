@@ -26,13 +26,13 @@ pub(crate) enum To {
     Release(Operation),
 }
 
-/// A change of a node's slot, and what the protocol was told of the slots when it answered with that.
+/// A change of a node's slot, and what the protocol saw of the slots when it answered with that.
 #[derive(Debug)]
 pub(crate) struct Change {
     node: String,
     to: To,
     /// Its slot, and whether there was room for one as it takes.
-    told: (Option<Slot>, Option<bool>),
+    slots_seen: (Option<Slot>, Option<bool>),
     /// Whether it is still that node's turn.
     still: Still,
 }
@@ -40,8 +40,8 @@ pub(crate) struct Change {
 impl Change {
     /// A change by what was read of the slots.
     pub(crate) fn new(node: String, to: To, read: &All, still: Still) -> Change {
-        let told = told(&node, &to, read);
-        Change { node, to, told, still }
+        let slots_seen = slots_seen(&node, &to, read);
+        Change { node, to, slots_seen, still }
     }
 
     /// That of this operation is given back.
@@ -49,10 +49,10 @@ impl Change {
         Change::new(node, To::Release(operation), read, Still::default())
     }
 
-    /// The slots with the change. None where the protocol would be told something else by now, and
+    /// The slots with the change. None where the protocol would see something else by now, and
     /// so might answer with something else.
     fn onto(&self, slots: &All) -> Option<All> {
-        if told(&self.node, &self.to, slots) != self.told || !self.still.holds() {
+        if slots_seen(&self.node, &self.to, slots) != self.slots_seen || !self.still.holds() {
             return None;
         }
         let slots = slots.clone();
@@ -63,8 +63,8 @@ impl Change {
     }
 }
 
-/// What the protocol is told of the slots for this: giving one back does not depend on the room.
-fn told(node: &String, to: &To, slots: &All) -> (Option<Slot>, Option<bool>) {
+/// What the protocol sees of the slots for this: giving one back does not depend on the room.
+fn slots_seen(node: &String, to: &To, slots: &All) -> (Option<Slot>, Option<bool>) {
     let room = match to {
         To::Release(_) => None,
         To::Take { slot, pool, limits, unavailable } => {

@@ -121,13 +121,13 @@ async fn a_pod_that_its_budget_holds_just_now_is_named_and_waited_for() {
     assert!(agents[0].did().is_empty(), "the node is not drained");
     let says = async || conditions(&bed, &node).await;
     assert_eq!(says().await, ["DrainInProgress=True", "Drained=False"]);
-    let told = drain(&bed, &node).await.unwrap();
-    assert!(told.asked_by.contains("the Rollout worker, by tread/"), "{told:?}");
-    assert!(told.why.contains("rendered-worker-2, and boots"), "{told:?}");
-    assert_eq!((told.pods_left, told.pods[0].pod.as_str()), (1, web.as_str()));
-    let why = told.pods[0].why.as_ref().unwrap();
+    let status = drain(&bed, &node).await.unwrap();
+    assert!(status.asked_by.contains("the Rollout worker, by tread/"), "{status:?}");
+    assert!(status.why.contains("rendered-worker-2, and boots"), "{status:?}");
+    assert_eq!((status.pods_left, status.pods[0].pod.as_str()), (1, web.as_str()));
+    let why = status.pods[0].why.as_ref().unwrap();
     assert!(why.contains("PodDisruptionBudget web allows no disruption now"), "{why}");
-    assert!(told.since.is_some() && told.deadline.is_none(), "{told:?}");
+    assert!(status.since.is_some() && status.deadline.is_none(), "{status:?}");
     // Nobody takes the order for now.
     drop(agents);
     runs.unbudget("web").await;
@@ -217,9 +217,9 @@ async fn a_node_that_could_never_be_drained_is_not_begun_and_takes_no_slot() {
     let Evicted::Full { budget, why } = &blocked[1].by else { panic!("{blocked:?}") };
     assert_eq!((budget.as_str(), why.contains("1 healthy")), ("lone", true), "{why}");
     assert_eq!(blocked[2].by, Evicted::Refused(Refusal::Unmanaged));
-    let told = drain(&bed, &node).await.unwrap();
-    assert!(told.why.contains("it is not cordoned"), "{told:?}");
-    assert_eq!((told.pods_left, told.since), (3, None));
+    let status = drain(&bed, &node).await.unwrap();
+    assert!(status.why.contains("it is not cordoned"), "{status:?}");
+    assert_eq!((status.pods_left, status.since), (3, None));
     // One budget is left of two, and that one never allows it either.
     runs.unbudget("db-too").await;
     stuck(&["db", "lone", "mine"]).await;
@@ -286,9 +286,9 @@ async fn after_its_timeout_a_drain_deletes_pods_only_where_the_rollout_says_so()
     eventually("it is said that the drain takes too long", async || {
         let ended = bed.step(&node, Disrupts::Reboot).await;
         matches!(ended, Ok(Ended::Drains(..))).then_some(())?;
-        let told = drain(&bed, &node).await?;
-        told.deadline.as_ref()?;
-        told.why.contains("takes too long").then_some(())
+        let status = drain(&bed, &node).await?;
+        status.deadline.as_ref()?;
+        status.why.contains("takes too long").then_some(())
     })
     .await;
     let since = drain(&bed, &node).await.unwrap().since;
@@ -298,8 +298,8 @@ async fn after_its_timeout_a_drain_deletes_pods_only_where_the_rollout_says_so()
     let bed = Arc::new(bed);
     let ended = bed.step(&node, Disrupts::Reboot).await;
     assert!(matches!(ended, Ok(Ended::Drains(..))), "{ended:?}");
-    if let Some(told) = drain(&bed, &node).await {
-        assert_eq!(told.since, since);
+    if let Some(status) = drain(&bed, &node).await {
+        assert_eq!(status.since, since);
     }
     let replica = bed.replica(0, Disrupts::Reboot, 1);
     let agents = bed.agents(Disrupts::Reboot);
@@ -379,8 +379,8 @@ async fn a_node_leaves_load_balancers_with_its_cordon_and_comes_back_with_it() {
         matches!(ended, Ok(Ended::Drains(..))).then_some(())
     })
     .await;
-    let told = drain(&bed, &node).await.unwrap();
-    assert!(told.why.contains("load balancers"), "{told:?}");
+    let status = drain(&bed, &node).await.unwrap();
+    assert!(status.why.contains("load balancers"), "{status:?}");
     assert!(runs.has("web").await);
     assert_eq!(marks().await, (true, true));
     let replica = bed.replica(0, Disrupts::Reboot, 1);

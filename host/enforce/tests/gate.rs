@@ -21,10 +21,10 @@ impl Gate {
     pub(crate) fn before(client: &Client, verb: Method, path: String) -> (Gate, Client) {
         let (waits, turns) = mpsc::channel(16);
         let answers: Arc<Mutex<Vec<Option<u16>>>> = Arc::default();
-        let (to, told) = (client.clone(), Arc::clone(&answers));
+        let (to, codes) = (client.clone(), Arc::clone(&answers));
         let service = tower::service_fn(move |request: Request<Body>| {
             let is_it = request.method() == verb && request.uri().path() == path;
-            let (to, waits, told) = (to.clone(), waits.clone(), Arc::clone(&told));
+            let (to, waits, codes) = (to.clone(), waits.clone(), Arc::clone(&codes));
             async move {
                 if !is_it {
                     return to.send(request).await;
@@ -36,7 +36,7 @@ impl Gate {
                 }
                 let answer = to.send(request).await;
                 let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
-                told.lock().unwrap().push(code);
+                codes.lock().unwrap().push(code);
                 answer
             }
         });

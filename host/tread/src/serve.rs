@@ -327,7 +327,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             leading: leading.clone(),
             metrics: metrics.clone(),
         };
-        let booted = agents.tell_booted(boot_images.clone());
+        let booted = agents.publish_booted(boot_images.clone());
         parts.extend([rolling.boxed(), authority.keep().boxed(), booted.boxed()]);
         (agents, joining)
     });

@@ -160,20 +160,20 @@ mod tests {
     #[test]
     fn whoever_holds_a_lease_is_named_with_all_that_is_known() {
         let now = Time(Duration::from_secs(1_800_000_000));
-        let told = |spec: Value| {
+        let described = |spec: Value| {
             let mut object = object(&spec);
             let reason = (REASON_ANNOTATION.to_owned(), "a disk\u{1b}[31m".to_owned());
             object.metadata.annotations = Some([reason].into());
             let lease = read(&object, "us");
             HeldBy::of(&object, &lease, now, &Terms::default()).to_string()
         };
-        let held = told(json!({"holder": "x", "renewed": 0, "lasts": 60}));
+        let held = described(json!({"holder": "x", "renewed": 0, "lasts": 60}));
         assert!(held.starts_with("x holds it (a disk"), "{held}");
         assert!(held.ends_with("until 2027-01-15T08:01:00Z"), "{held}");
         assert!(!held.contains('\u{1b}'), "{held}");
-        let late = told(json!({"holder": "x", "renewed": -120, "lasts": 60}));
+        let late = described(json!({"holder": "x", "renewed": -120, "lasts": 60}));
         assert!(late.contains("may be taken from 2027-01-15T08:10:00Z on"), "{late}");
-        let endless = told(json!({"renewed": -120}));
+        let endless = described(json!({"renewed": -120}));
         assert!(endless.starts_with("somebody without a name holds it"), "{endless}");
         assert!(endless.contains("has to give it back"), "{endless}");
     }

@@ -1,4 +1,4 @@
-//! What agents are told, and what they may begin.
+//! The instructions of agents, and what they may begin.
 
 use super::booted;
 use super::halted::says_halted;
@@ -25,7 +25,7 @@ use tread_kube::resting::Resting;
 use tread_model::digest::Fields;
 use tread_model::protocol::{Question, What};
 
-/// So long an agent waits at most before it is told what it knows.
+/// So long an agent waits at most before it gets the instructions that it knows.
 const LONGEST: Duration = Duration::from_secs(240);
 
 /// The most of a core that finding whom to wake takes.
@@ -34,7 +34,7 @@ const RESTS: Resting = Resting { parts: 50, longest: Duration::from_millis(100) 
 /// Why an agent gets no instructions.
 #[derive(Debug, thiserror::Error)]
 pub enum NoInstructions {
-    /// It is not its turn to be told.
+    /// There are none yet.
     #[error("tread does not know all nodes and pools yet; ask again")]
     NotYet,
     /// There is no such node, or another one of its name.
@@ -45,7 +45,7 @@ pub enum NoInstructions {
     NoConfig(String),
 }
 
-/// What agents are told. Clones share everything.
+/// The instructions of agents. Clones share everything.
 #[derive(Clone)]
 pub struct Agents {
     acts: Acts,
@@ -60,8 +60,8 @@ pub struct Agents {
 
 impl Agents {
     /// Tells from which images nodes booted, for as long as it is polled.
-    pub fn tell_booted(&self, images: Images) -> impl Future<Output = ()> + Send + use<> {
-        booted::tell(self.known.clone(), images)
+    pub fn publish_booted(&self, images: Images) -> impl Future<Output = ()> + Send + use<> {
+        booted::publish(self.known.clone(), images)
     }
 
     pub(super) fn new(
@@ -311,7 +311,7 @@ fn has_none(update: &NodeUpdate) -> bool {
     update.status.as_ref().is_none_or(|status| status.current.is_none())
 }
 
-/// What an agent is told, without the config.
+/// The instructions of an agent, without the config.
 struct Says {
     revision: String,
     generation: Option<i64>,

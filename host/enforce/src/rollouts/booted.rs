@@ -19,8 +19,8 @@ const TOGETHER: Duration = Duration::from_secs(1);
 /// What makes Machines of OpenShift, and what makes those of Cluster API.
 const MAKERS: [&[Kind]; 2] = [&[MACHINE_SET, CONTROL_PLANE_MACHINE_SET], &[CAPI_MACHINE_SET]];
 
-/// Tells it for as long as it is polled.
-pub(super) async fn tell(known: Known, images: Images) {
+/// Publishes it for as long as it is polled.
+pub(super) async fn publish(known: Known, images: Images) {
     let machines = known.machines().each_ref().map(|it| it.moments().map(drop).boxed());
     let others =
         [known.nodes().moments().map(drop).boxed(), known.updates().moments().map(drop).boxed()];

@@ -15,13 +15,13 @@ mod noting;
 mod patch;
 mod permit;
 mod refused;
+mod report;
 mod room;
 mod run;
 mod secrets;
 mod serves;
 mod serving;
 mod sorting;
-mod telling;
 
 pub(super) use fetches::Missing;
 pub use patch::{Patch, patch};

@@ -147,7 +147,7 @@ async fn say_pool(settings: &Settings, update: &NodeUpdate, pool: &str) -> Resul
 
 /// Says in each NodeUpdate whether its node has the newest config of its pool: its agent cannot
 /// know that. One that says that its node does not join is no longer true of a node in a pool.
-pub(crate) async fn tell_nodes(
+pub(crate) async fn write_node_conditions(
     settings: &Settings,
     moment: &Moment,
     scene: &Scene,
@@ -155,7 +155,7 @@ pub(crate) async fn tell_nodes(
     let nodes = scene.pools.iter().flat_map(|(name, pool)| {
         pool.nodes.iter().map(move |node| (name.as_str(), pool.target.as_ref(), node))
     });
-    let told = nodes.filter_map(|(pool, target, node)| {
+    let writes = nodes.filter_map(|(pool, target, node)| {
         let facts = moment.nodes.get(&node.name)?;
         let update = moment.updates.get(&node.name).filter(|it| is_of(it, &facts.uid))?;
         let known = update.status.as_ref().map_or(&[][..], |status| &status.conditions);
@@ -171,17 +171,17 @@ pub(crate) async fn tell_nodes(
         let is_same = |a: &Condition, b: &Condition| {
             (&a.type_, &a.status, &a.message) == (&b.type_, &b.status, &b.message)
         };
-        let is_told = known.len() == conditions.len()
+        let is_same_list = known.len() == conditions.len()
             && known.iter().zip(&conditions).all(|(known, now)| is_same(known, now));
-        if is_told {
+        if is_same_list {
             return None;
         }
         let wanted = json!({ "conditions": conditions });
         let standing = json!({ "conditions": known });
         let stands = settings.watches.stands(UPDATES, &node.name, &wanted, &standing);
-        (!stands).then(|| tell_node(settings, update, wanted))
+        (!stands).then(|| write_conditions(settings, update, wanted))
     });
-    all(told.take(AT_MOST)).await
+    all(writes.take(AT_MOST)).await
 }
 
 /// The conditions of a NodeUpdate that are tread's. Its agent may write others there: so many that
@@ -191,7 +191,11 @@ pub(super) fn own_conditions(known: &[Condition]) -> Vec<Condition> {
 }
 
 /// Onto the version that is known: the list is replaced as a whole.
-async fn tell_node(settings: &Settings, update: &NodeUpdate, wanted: Value) -> Result<(), Failed> {
+async fn write_conditions(
+    settings: &Settings,
+    update: &NodeUpdate,
+    wanted: Value,
+) -> Result<(), Failed> {
     let patch = Patch::Merge(json!({
         "metadata": {"resourceVersion": update.metadata.resource_version},
         "status": wanted,
@@ -207,13 +211,13 @@ async fn tell_node(settings: &Settings, update: &NodeUpdate, wanted: Value) -> R
             Ok(())
         }
         Err(failed) if failed.outcome == CallOutcome::Gone => Ok(()),
-        told => made(told),
+        answer => made(answer),
     }
 }
 
 /// Writes how far a pool is, if that is something else than what stands there; says whether it
 /// was.
-pub(crate) async fn tell(
+pub(crate) async fn write_rollout_status(
     settings: &Settings,
     rollout: &Rollout,
     pool: &OfPool,
@@ -237,7 +241,7 @@ pub(crate) async fn tell(
     let params = PostParams::default();
     match ask(&settings.acts.metrics, call, api.replace_status(&name, &params, &next)).await {
         Ok(there) => settings.watches.wrote(ROLLOUTS, &name, &wanted, &json!(there.status)),
-        told => made(told)?,
+        answer => made(answer)?,
     }
     Ok(true)
 }
@@ -306,9 +310,9 @@ pub(crate) fn known_of(settings: &Settings, pool: &str) -> Value {
     status.unwrap_or_default()
 }
 
-/// Tells a MachineConfigPool how many of its nodes have what it names, as OpenShift's own
+/// Says in a MachineConfigPool's status how many of its nodes have what it names, as OpenShift's own
 /// operator does; says whether that was something else.
-pub(crate) async fn tell_pool(
+pub(crate) async fn write_pool_status(
     settings: &Settings,
     known: &Value,
     pool: &Pool,
@@ -331,13 +335,13 @@ pub(crate) async fn tell_pool(
         let configuration = json!({"name": target.name, "source": source});
         fields.insert("configuration".to_owned(), configuration);
     }
-    let is_told = status.as_object().is_some_and(|fields| {
+    let stands = status.as_object().is_some_and(|fields| {
         fields.iter().all(|(field, value)| match (known.get(field), field.as_str()) {
             (Some(known), "configuration") => known.get("name") == value.get("name"),
             (known, _) => known == Some(value),
         })
     });
-    if is_told {
+    if stands {
         return Ok(false);
     }
     let patch = Patch::Merge(json!({"metadata": {"uid": pool.uid}, "status": status}));

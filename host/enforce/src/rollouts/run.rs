@@ -1,6 +1,7 @@
 //! Looking again and again at what is known, and doing what follows of it.
 
 use super::by::By;
+use super::events::{COUNTS, EventReporter};
 use super::joining::Joining;
 use super::known::{Known, Moment};
 use super::plans::{FromTo, Planned, Plans, plan};
@@ -8,7 +9,6 @@ use super::render::Rendering;
 use super::scene::{OfNode, Scene};
 use super::settings::Settings;
 use super::sightings::Sightings;
-use super::telling::{COUNTS, Teller};
 use super::time::Asking;
 use super::workers::Workers;
 use super::writing::{Writer, Writes};
@@ -39,7 +39,7 @@ pub(super) async fn run(
     settings: Settings,
     known: Known,
     publish: watch::Sender<Option<Arc<Scene>>>,
-    teller: Teller,
+    reporter: EventReporter,
     joining: Joining,
 ) {
     settings.previewer.ready().await;
@@ -59,7 +59,7 @@ pub(super) async fn run(
         rests_until: Instant::now(),
         seen: None,
         writer: Writer::default(),
-        teller,
+        reporter,
         tidy_at: Instant::now() + settings.paces.tidy,
         tidies: false,
         settings,
@@ -110,7 +110,7 @@ struct Rolling {
     /// What was seen last.
     seen: Option<(Arc<Moment>, Arc<Scene>)>,
     writer: Writer,
-    teller: Teller,
+    reporter: EventReporter,
     /// When what nobody names any more is looked for.
     tidy_at: Instant,
     tidies: bool,
@@ -184,12 +184,12 @@ impl Rolling {
             self.look_soon(at.since(now).max(AGAIN));
         }
         if !self.settings.leads.now() {
-            self.teller.forget(&self.settings.acts.metrics, Instant::now());
+            self.reporter.forget(&self.settings.acts.metrics, Instant::now());
             self.rest();
             return;
         }
         let metrics = &self.settings.acts.metrics;
-        self.teller.tell(metrics, (&cluster, &moment, &scene), Instant::now());
+        self.reporter.report(metrics, (&cluster, &moment, &scene), Instant::now());
         if scene.nodes.values().any(OfNode::is_busy) {
             self.look_soon(COUNTS);
         }

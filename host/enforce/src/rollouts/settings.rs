@@ -60,12 +60,12 @@ pub struct JoiningSettings {
     pub first_boots: Option<FirstBoots>,
 }
 
-/// What machines are held against at their first boot, and whom they tell.
+/// What machines are held against at their first boot, and whom they report to.
 #[derive(Debug, Clone)]
 pub struct FirstBoots {
     /// What is known of boot images.
     pub images: Images,
-    /// Where they tell: `HOST:PORT`.
+    /// Where they report: `HOST:PORT`.
     pub address: String,
     /// Whom they are to trust there, as PEM; empty as long as it is not known.
     pub authority: watch::Receiver<String>,

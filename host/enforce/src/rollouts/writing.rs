@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use tread_cluster::previews::Cluster;
 use tread_kube::asking::{Backoff, CallOutcome, Failed};
 
-/// How far a pool is, is written so often at most.
-const TELLS: Duration = Duration::from_secs(1);
+/// The status of a pool is written so often at most.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// After so long a pool is looked at again that somebody wrote meanwhile.
 const READ_AGAIN: Duration = Duration::from_millis(200);
 /// How long is waited after a failure, at first and at most.
@@ -47,8 +47,8 @@ pub(crate) struct Writer {
     tasks: JoinSet<Written>,
     /// Whether something was to be written while something else was.
     was_busy: bool,
-    /// When each pool was told last how far it is.
-    told: BTreeMap<String, Instant>,
+    /// When the status of each pool was written last.
+    status_written: BTreeMap<String, Instant>,
     backoff: Backoff,
     /// Before this nothing is written again: something failed.
     not_before: Option<Instant>,
@@ -56,7 +56,7 @@ pub(crate) struct Writer {
 
 /// What writing came to.
 struct Written {
-    told: BTreeMap<String, Instant>,
+    status_written: BTreeMap<String, Instant>,
     /// When there is more to write.
     again: Option<Instant>,
     failed: Option<Failed>,
@@ -73,7 +73,7 @@ impl Default for Writer {
         Writer {
             tasks: JoinSet::new(),
             was_busy: false,
-            told: BTreeMap::new(),
+            status_written: BTreeMap::new(),
             backoff: Backoff::new(WAITS),
             not_before: None,
         }
@@ -95,10 +95,10 @@ impl Writer {
     /// Begins to write.
     pub(crate) fn begin(&mut self, settings: &Settings, writes: Writes) {
         (self.was_busy, self.not_before) = (false, None);
-        let (settings, told) = (settings.clone(), self.told.clone());
+        let (settings, status_written) = (settings.clone(), self.status_written.clone());
         self.tasks.spawn(async move {
-            let mut written = Written { told, again: None, failed: None };
-            written.told.retain(|pool, _| writes.scene.pools.contains_key(pool));
+            let mut written = Written { status_written, again: None, failed: None };
+            written.status_written.retain(|pool, _| writes.scene.pools.contains_key(pool));
             written.failed = write(&settings, &writes, &mut written).await.err();
             written
         });
@@ -110,12 +110,12 @@ impl Writer {
             return std::future::pending().await;
         };
         let now = self.was_busy.then(Instant::now);
-        let Ok(Written { told, again, failed }) = joined else {
+        let Ok(Written { status_written, again, failed }) = joined else {
             tracing::error!("writing what is known of rollouts was interrupted; please report it");
             self.not_before = Some(Instant::now() + self.backoff.next_wait());
             return self.not_before;
         };
-        self.told = told;
+        self.status_written = status_written;
         match failed {
             Some(failed) => {
                 tracing::warn!(error = %failed, "what is known of rollouts cannot be written");
@@ -154,17 +154,21 @@ async fn write(settings: &Settings, writes: &Writes, written: &mut Written) -> R
             }
         }
         done = done.and(objects::make(settings, cluster, moment, scene).await);
-        done = done.and(objects::tell_nodes(settings, moment, scene).await);
+        done = done.and(objects::write_node_conditions(settings, moment, scene).await);
         done = done.and(machines::tidy(settings, moment, scene).await);
         if let Some(served) = &writes.tidies {
             done = done.and(tidy(settings, cluster, moment, kept(served, made)).await);
         }
     }
-    done.and(tell(settings, writes, written).await)
+    done.and(write_statuses(settings, writes, written).await)
 }
 
-/// Tells each pool how far it is, and not too often.
-async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Result<(), Failed> {
+/// Writes how far each pool is into its status, and not too often.
+async fn write_statuses(
+    settings: &Settings,
+    writes: &Writes,
+    written: &mut Written,
+) -> Result<(), Failed> {
     let Writes { cluster, moment, scene, draining, .. } = writes;
     let mut done = Ok(());
     for (name, of_pool) in &scene.pools {
@@ -172,7 +176,7 @@ async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Re
         else {
             continue;
         };
-        let next = written.told.get(name).map(|last| *last + TELLS);
+        let next = written.status_written.get(name).map(|last| *last + STATUS_EVERY);
         if let Some(next) = next.filter(|at| *at > Instant::now()) {
             written.soon(next);
             continue;
@@ -181,10 +185,13 @@ async fn tell(settings: &Settings, writes: &Writes, written: &mut Written) -> Re
         let missing = writes.missing.get(name).map(Vec::as_slice).unwrap_or_default();
         let with = (draining, missing);
         let since = waits_since(of_pool, cluster);
-        let by_rollout = objects::tell(settings, rollout, of_pool, with, since.as_ref()).await;
-        let by_pool = objects::tell_pool(settings, &known, pool, of_pool).await;
-        if by_rollout.as_ref().is_ok_and(|told| *told) || by_pool.as_ref().is_ok_and(|told| *told) {
-            written.told.insert(name.clone(), Instant::now());
+        let by_rollout =
+            objects::write_rollout_status(settings, rollout, of_pool, with, since.as_ref()).await;
+        let by_pool = objects::write_pool_status(settings, &known, pool, of_pool).await;
+        if by_rollout.as_ref().is_ok_and(|was_written| *was_written)
+            || by_pool.as_ref().is_ok_and(|was_written| *was_written)
+        {
+            written.status_written.insert(name.clone(), Instant::now());
         }
         done = done.and(by_rollout.map(drop)).and(by_pool.map(drop));
     }

@@ -342,8 +342,8 @@ async fn is_not_drained(cluster: &Cluster, pods: &str) -> String {
         let says = |why: &str| why.contains(pods) && why.contains("the PodDisruptionBudget lone");
         let node = waiting.into_iter().find(|it| says(&it.why))?.node;
         let drain = cluster.update(&node).await.status?.drain?;
-        let is_told = drain.pods.first()?.pod.starts_with(pods);
-        (is_told && drain.why.contains("it is not cordoned")).then_some(node)
+        let is_named = drain.pods.first()?.pod.starts_with(pods);
+        (is_named && drain.why.contains("it is not cordoned")).then_some(node)
     })
     .await;
     let slots: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);

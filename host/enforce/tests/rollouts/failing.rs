@@ -2,7 +2,7 @@
 
 use super::agent::{Agent, first_fails, well};
 use super::fixture::Cluster;
-use super::pools::{BOOTED, are_told, told_of};
+use super::pools::{BOOTED, event_reasons, wait_for_events};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
 use serde_json::json;
@@ -183,7 +183,8 @@ async fn a_failed_reload_boots_its_node_in_its_turn_and_stops_its_pool_until_tha
     assert_eq!((booted.len(), others.len()), (1, 2));
     assert_eq!(did(booted[0]), [Asked::Write, Asked::Unit, Asked::Boot]);
     let [begun, drained, boots, ended] = BOOTED;
-    are_told(&cluster, &booted[0].node, &["NodeNeedsBoot", begun, drained, boots, ended]).await;
+    wait_for_events(&cluster, &booted[0].node, &["NodeNeedsBoot", begun, drained, boots, ended])
+        .await;
     let order = cluster.update(&booted[0].node).await.spec.order.unwrap();
     assert!(order.escalated.is_some(), "whoever leads next knows it, too");
     let now = k8s_openapi::jiff::Timestamp::now() + std::time::Duration::from_secs(1);
@@ -192,9 +193,9 @@ async fn a_failed_reload_boots_its_node_in_its_turn_and_stops_its_pool_until_tha
     for agent in others {
         assert_eq!(did(agent), [Asked::Write, Asked::Unit], "{}", agent.node);
     }
-    let told = told_of(&cluster, "worker").await.unwrap();
-    let halts = told.iter().filter(|reason| *reason == "NodeNeedsBoot").count();
-    assert_eq!(halts, 1, "{told:?}");
+    let reasons = event_reasons(&cluster, "worker").await.unwrap();
+    let halts = reasons.iter().filter(|reason| *reason == "NodeNeedsBoot").count();
+    assert_eq!(halts, 1, "{reasons:?}");
     cluster.judge.holds().await;
 }
 

@@ -283,7 +283,7 @@ impl Cluster {
             joining: JoiningSettings { first_boots: Some(first_boots), ..joining },
             form,
         });
-        let booted = agents.tell_booted(images);
+        let booted = agents.publish_booted(images);
         let task = runtime.spawn(async move {
             futures::future::join_all([
                 indexing.boxed(),

@@ -16,8 +16,8 @@ use tread_kube::api::rollout::MADE_ANNOTATION;
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
 use tread_test_bed::eventually;
 
-/// Why Events tell of something, one after the other.
-pub(super) async fn told_of(cluster: &Cluster, about: &str) -> Option<Vec<String>> {
+/// The reasons of the Events about something, one after the other.
+pub(super) async fn event_reasons(cluster: &Cluster, about: &str) -> Option<Vec<String>> {
     let events: Api<Event> = Api::all(cluster.client.clone());
     let mut events = events.list(&ListParams::default()).await.ok()?.items;
     events.retain(|event| {
@@ -28,15 +28,15 @@ pub(super) async fn told_of(cluster: &Cluster, about: &str) -> Option<Vec<String
     events.into_iter().map(|event| event.reason).collect()
 }
 
-/// Waits until Events tell of it as often as that, and in this order.
-pub(super) async fn are_told(cluster: &Cluster, about: &str, expected: &[&str]) {
+/// Waits until the Events about it have these reasons, in this order.
+pub(super) async fn wait_for_events(cluster: &Cluster, about: &str, expected: &[&str]) {
     let last = expected.last().copied();
-    let told = eventually("Events tell of all of it", async || {
-        let told = told_of(cluster, about).await?;
-        (told.last().map(String::as_str) == last).then_some(told)
+    let reasons = eventually("Events tell of all of it", async || {
+        let reasons = event_reasons(cluster, about).await?;
+        (reasons.last().map(String::as_str) == last).then_some(reasons)
     })
     .await;
-    assert_eq!(told, expected, "of {about}");
+    assert_eq!(reasons, expected, "of {about}");
 }
 
 pub(super) const BOOTED: [&str; 4] =
@@ -75,12 +75,12 @@ async fn all_nodes_get_what_their_pool_is_made_of_each_as_its_plan_says() {
             status.conditions.into_iter().find(|it| it.type_ == "Updated" && it.status == "True")
         })
         .await;
-        are_told(&cluster, node, &BOOTED).await;
+        wait_for_events(&cluster, node, &BOOTED).await;
     }
     // Of each soft change: one node first, and then the others.
-    let mut told = told_of(&cluster, "worker").await.unwrap();
-    told.retain(|reason| reason == "SoftWave");
-    assert_eq!(told.len(), 4, "{told:?}");
+    let mut reasons = event_reasons(&cluster, "worker").await.unwrap();
+    reasons.retain(|reason| reason == "SoftWave");
+    assert_eq!(reasons.len(), 4, "{reasons:?}");
     let metrics = cluster.acts.metrics.text().unwrap();
     assert!(
         metrics.contains("tread_node_updates_total{pool=\"worker\",disrupts=\"reboot\"} 3"),

@@ -9,7 +9,7 @@ use tread_model::joining::first_boot::{self, FirstBoot, ReportsTo};
 /// Why nobody can say yet what it is held against.
 pub(super) const NOT_YET: &str = "the limits of boot images are not known yet";
 
-/// What a machine of a pool is held against that shows this token, by which it tells then. None:
+/// What a machine of a pool is held against that shows this token, by which it reports then. None:
 /// nobody can say yet; nothing in that: nothing.
 pub(super) fn first_boot(
     settings: Option<&FirstBoots>,

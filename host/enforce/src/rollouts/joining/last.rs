@@ -93,7 +93,7 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<Option<Instant>,
     };
     let times = (seconds(), settings.joining.lasts.as_secs());
     let taken = record.room(&BTreeMap::new(), |name| nodes.contains_key(name), times).taken;
-    tell(settings, taken, before);
+    report_room(settings, taken, before);
     let [moved, all] = record.notes(stands, times.0);
     let is_due = before.all.is_none_or(|at| at.elapsed() >= RARELY);
     let data = if is_due { all.clone() } else { moved };
@@ -112,7 +112,7 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<Option<Instant>,
 }
 
 /// Says how much room is taken, and once where there is hardly any left.
-fn tell(settings: &Settings, taken: usize, before: &mut Before) {
+fn report_room(settings: &Settings, taken: usize, before: &mut Before) {
     let percent = taken * 100 / ROOM;
     settings.acts.metrics.claims_room.set(i64::try_from(percent).unwrap_or(i64::MAX));
     let is_nearly_full = taken > NEARLY;

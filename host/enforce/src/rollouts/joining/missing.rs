@@ -1,8 +1,8 @@
 //! Machines that fetched a config to boot with it, and registered no node: the leader tells of
 //! those of which nothing was seen for long.
 
+use super::super::events::about;
 use super::super::facts::Facts;
-use super::super::telling::about;
 use super::fetches::Missing;
 use super::kept::{self, Fetched};
 use super::run::maybe;
@@ -31,14 +31,14 @@ const NAMED: usize = 5;
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Tells of machines that are missing, as the leader, for as long as it is polled.
+/// Reports machines that are missing, as the leader, for as long as it is polled.
 pub(super) async fn run(joining: Joining) {
     let mut records = joining.record.moments();
     let mut nodes = joining.known.nodes().moments();
     let mut claims = BTreeSet::new();
     let mut leads = joining.settings.leads.watch();
     let mut backoff = Backoff::new(WAITS);
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut due = Some(Instant::now());
     loop {
         tokio::select! {
@@ -54,7 +54,7 @@ pub(super) async fn run(joining: Joining) {
             }
             Ok(()) = leads.changed() => due = Some(Instant::now()),
             () = maybe(due) => {
-                due = match look(&joining, &mut told).await {
+                due = match look(&joining, &mut reported).await {
                     Ok(next) => {
                         backoff.reset();
                         next.map(|wait| Instant::now() + wait)
@@ -69,11 +69,14 @@ pub(super) async fn run(joining: Joining) {
     }
 }
 
-/// Tells of those of which that was not told; when the next one will be missing.
-async fn look(joining: &Joining, told: &mut BTreeSet<String>) -> Result<Option<Duration>, Failed> {
+/// Reports those that were not reported yet; when the next one will be missing.
+async fn look(
+    joining: &Joining,
+    reported: &mut BTreeSet<String>,
+) -> Result<Option<Duration>, Failed> {
     let settings = &joining.settings;
     if !settings.leads.now() {
-        told.clear();
+        reported.clear();
         return Ok(None);
     }
     let Some(record) = joining.record().flatten() else { return Ok(None) };
@@ -97,14 +100,15 @@ async fn look(joining: &Joining, told: &mut BTreeSet<String>) -> Result<Option<D
         let mut of_pool: Vec<(&String, &Fetched)> = of_pool.copied().collect();
         // The newest first.
         of_pool.sort_by_key(|(id, it)| (std::cmp::Reverse(it.at), *id));
-        let new: Vec<_> = of_pool.iter().filter(|(id, _)| !told.contains(*id)).copied().collect();
+        let new: Vec<_> =
+            of_pool.iter().filter(|(id, _)| !reported.contains(*id)).copied().collect();
         if let Some((first, _)) = new.first() {
             let note = Note { reason: Reason::MachinesMissing, warns: true, text: says(&new) };
             tracing::warn!(pool = pool.name, "{}", note.text);
             let version = format!("{MACHINE_CONFIG_GROUP}/v1");
             let about = about(POOL_KIND, &version, &pool.name, &pool.uid);
             settings.events.report_each(&about, &note, first).await?;
-            told.extend(new.iter().map(|(id, _)| (*id).clone()));
+            reported.extend(new.iter().map(|(id, _)| (*id).clone()));
         }
         if !of_pool.is_empty() {
             let named = of_pool
@@ -114,7 +118,7 @@ async fn look(joining: &Joining, told: &mut BTreeSet<String>) -> Result<Option<D
             of_pools.insert(pool.name.clone(), named.collect());
         }
     }
-    told.retain(|id| missing.iter().any(|(known, _)| *known == id));
+    reported.retain(|id| missing.iter().any(|(known, _)| *known == id));
     joining.missing.send_if_modified(|known| {
         let is_new = *known != of_pools;
         *known = of_pools;

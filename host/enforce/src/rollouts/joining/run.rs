@@ -6,11 +6,11 @@ use super::bound::Bound;
 use super::kept::Record;
 use super::letting::{Ended, Letting};
 use super::refused::Refused;
+use super::report::What;
 use super::room::ROOM;
 use super::secrets::{Held, KEYS_UNREADABLE, keep_tokens, make_keys};
 use super::serving::{Joining, one, seconds};
 use super::sorting::{Found, Sorted, Sorting};
-use super::telling::What;
 use futures::{StreamExt as _, stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(super) async fn run(joining: Joining) {
                     backoff.reset();
                     wanted.entries.into_iter().for_each(|entry| letting.begin(&joining, entry));
                     for (name, uid, why) in wanted.held {
-                        joining.news.tell(&name, uid, What::Held(why));
+                        joining.news.report(&name, uid, What::Held(why));
                     }
                     // Others may have come meanwhile.
                     due = sooner(due);
@@ -81,7 +81,7 @@ pub(super) async fn run(joining: Joining) {
             },
             Some(ended) = letting.ended() => match ended {
                 Ended::Joined(node) => {
-                    joining.news.tell(&node.name, node.uid, What::Joined(node.pool));
+                    joining.news.report(&node.name, node.uid, What::Joined(node.pool));
                 }
                 // The watch may have brought what is newer before that.
                 Ended::Left => due = sooner(due),
@@ -205,7 +205,7 @@ async fn secrets(
 fn nobody_joins(joining: &Joining, moment: &Moment, why: &str) {
     for (name, facts) in moment.nodes.iter().filter(|(_, facts)| facts.joins.is_some()) {
         let waits = What::Waits(KEYS_UNREADABLE, why.to_owned());
-        joining.news.tell(name, facts.uid.clone(), waits);
+        joining.news.report(name, facts.uid.clone(), waits);
     }
 }
 
@@ -240,7 +240,7 @@ fn begin_to_bind(
     if let Some(record) = record.as_deref().filter(|_| room > Some(ROOM)) {
         for name in without_room(record, &mut bind) {
             let uid = moment.nodes.get(&name).map(|it| it.uid.clone()).unwrap_or_default();
-            joining.news.tell(&name, uid, What::Waits(CLAIMS_FULL, NO_ROOM.to_owned()));
+            joining.news.report(&name, uid, What::Waits(CLAIMS_FULL, NO_ROOM.to_owned()));
         }
     }
     if !bind.claims.is_empty() {

@@ -9,8 +9,8 @@ use super::fetches::{self, Missing, Served};
 use super::first_boot;
 use super::kept::{self, Fetched, Record, Until};
 use super::noting::Noting;
+use super::report::{self, News};
 use super::secrets::Held;
-use super::telling::{self, News};
 use futures::future::{BoxFuture, FutureExt as _, join_all};
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -149,7 +149,7 @@ impl Joining {
         let maps = follow(maps, named(kept::NAME), "configmaps", &settings.watches, metrics);
         let (record, task) = keep(maps, ResourceExt::name_any, |it| Arc::new(Record::of(it)));
         tasks.push(task.boxed());
-        let (news, told) = News::new();
+        let (news, queue) = News::new();
         let (noted, to_note) = Served::new();
         let joining = Joining {
             news,
@@ -168,7 +168,7 @@ impl Joining {
         };
         let record = joining.record.clone();
         tasks.push(fetches::note(settings.acts.clone(), record, to_note).boxed());
-        tasks.push(telling::write(settings.clone(), known.updates().clone(), told).boxed());
+        tasks.push(report::write(settings.clone(), known.updates().clone(), queue).boxed());
         (joining, join_all(tasks).map(drop))
     }
 
@@ -231,7 +231,7 @@ impl Joining {
         }
     }
 
-    /// The same for whoever has shown this token of a pool: its machine tells by it.
+    /// The same for whoever has shown this token of a pool: its machine reports by it.
     #[must_use]
     pub fn shown(&self, token: &str) -> Joining {
         Joining { token: Arc::from(token), ..self.clone() }

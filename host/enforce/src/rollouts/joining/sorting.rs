@@ -8,8 +8,8 @@ use super::bound::Bound;
 use super::kept::Record;
 use super::letting::Entry;
 use super::patch::Patch;
+use super::report::What;
 use super::serving::{Joining, registered};
-use super::telling::What;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use tread_cluster::pools::{Place, Pools, pool_of};
@@ -96,7 +96,7 @@ impl Sorting<'_> {
         let lacks = of_claim.and_then(|it| it.needs_agent(joins.config));
         if lacks.is_some_and(|config| !has(update.map(|it| &**it), config)) {
             sorted.prepares = true;
-            self.joining.news.tell(name, facts.uid.clone(), What::Prepares(joins.pool));
+            self.joining.news.report(name, facts.uid.clone(), What::Prepares(joins.pool));
         } else if has_to_be_bound {
             sorted.bind.entries.push(self.entry(node, &joins));
         } else {
@@ -114,7 +114,7 @@ impl Sorting<'_> {
         let is_known = |it: &Shown| self.record.is_some_and(|record| record.by(it.claim).is_some());
         let shown = shown.filter(|it| !is_known(it));
         if shown.is_none() && !is_new_anothers {
-            self.joining.news.tell(name, facts.uid.clone(), What::Held(why));
+            self.joining.news.report(name, facts.uid.clone(), What::Held(why));
             return;
         }
         if !self.binding.is_idle() {

@@ -45,15 +45,15 @@ async fn a_node_is_asked_for_the_config_that_its_machine_booted_with() {
     .await;
     register(&kubelet(&cluster, "one").await, "one", &first).await.unwrap();
     is_in(&cluster, "one", INFRA).await;
-    let told = adopts(&replica, "one").await;
-    assert_eq!(told, booted, "by its name and its digest");
+    let adopted = adopts(&replica, "one").await;
+    assert_eq!(adopted, booted, "by its name and its digest");
     // One of its name that registers again may have had others since.
     let api: Api<Node> = cluster.api();
     api.delete("one", &Default::default()).await.unwrap();
     register(&kubelet(&cluster, "one").await, "one", &first).await.unwrap();
     is_in(&cluster, "one", INFRA).await;
-    let told = adopts(&replica, "one").await;
-    assert_ne!(told, booted);
+    let adopted = adopts(&replica, "one").await;
+    assert_ne!(adopted, booted);
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_machine_that_registers_no_node_is_told_of_with_its_address_whoever_le
     // It asked twice, and registers by its last answer.
     replica.joining.fetched(&again, "192.0.2.2".parse().unwrap());
     register(&kubelet(&cluster, "came").await, "came", &again.claim).await.unwrap();
-    let is_told = async || {
+    let is_reported = async || {
         eventually("it is told of", async || {
             let rollout: Rollout = cluster.api().get("infra").await.ok()?;
             let missing = rollout.status?.missing;
@@ -76,9 +76,9 @@ async fn a_machine_that_registers_no_node_is_told_of_with_its_address_whoever_le
         })
         .await
     };
-    let told = is_told().await;
-    assert_eq!(told[0].address, "192.0.2.1");
-    assert!(told[0].fetched.ends_with('Z'), "{told:?}");
+    let reported = is_reported().await;
+    assert_eq!(reported[0].address, "192.0.2.1");
+    assert!(reported[0].fetched.ends_with('Z'), "{reported:?}");
     let event = eventually("an Event says so", async || {
         let events: Api<Event> = Api::all(cluster.client.clone());
         let events = events.list(&ListParams::default()).await.ok()?.items;
@@ -95,7 +95,7 @@ async fn a_machine_that_registers_no_node_is_told_of_with_its_address_whoever_le
     // Another one that leads knows it too, and it is over once its node registers.
     drop(replica);
     let replica = cluster.impatient(Duration::from_secs(2));
-    is_told().await;
+    is_reported().await;
     register(&kubelet(&cluster, "late").await, "late", &missing.claim).await.unwrap();
     eventually("it came", async || {
         let rollout: Rollout = cluster.api().get("infra").await.ok()?;

@@ -9,8 +9,8 @@ const BOOTS: State = State::UnderWay(Disrupts::Reboot);
 
 /// Looks at one pool, one after the other, by a clock that is set.
 struct Looks {
-    teller: Teller,
-    told: mpsc::Receiver<News>,
+    reporter: EventReporter,
+    news: mpsc::Receiver<News>,
     metrics: Metrics,
     now: Instant,
     /// The UID of the pool's Rollout, and what it says where it was made anew.
@@ -50,12 +50,12 @@ impl Seen {
 
 impl Looks {
     fn new() -> Looks {
-        let (teller, told) = Teller::new();
+        let (reporter, news) = EventReporter::new();
         let (metrics, now) = (Metrics::new(), Instant::now());
-        Looks { teller, told, metrics, now, rollout: ("1", None) }
+        Looks { reporter, news, metrics, now, rollout: ("1", None) }
     }
 
-    /// What is told after so long: of whom, why, and in which words.
+    /// What is reported after so long: of whom, why, and in which words.
     fn after(&mut self, wait: Duration, nodes: &[Seen]) -> Vec<(String, &'static str, String)> {
         self.now += wait;
         let object = json!({"metadata": {"name": "worker", "uid": "pool"}, "spec": {}});
@@ -73,17 +73,17 @@ impl Looks {
             "metadata": {"name": "worker", "uid": self.rollout.0}, "spec": {}});
         let rollout = Arc::new(serde_json::from_value(rollout).unwrap());
         moment.rollouts = Arc::new([("worker".to_owned(), rollout)].into());
-        self.teller.tell(&self.metrics, (&cluster, &moment, &scene), self.now);
+        self.reporter.report(&self.metrics, (&cluster, &moment, &scene), self.now);
         let mut all = Vec::new();
-        while let Ok(News { about, note, .. }) = self.told.try_recv() {
+        while let Ok(News { about, note, .. }) = self.news.try_recv() {
             all.push((about.name.unwrap(), note.reason.word(), note.text));
         }
         all
     }
 
     fn soon(&mut self, nodes: &[Seen]) -> Vec<(String, &'static str)> {
-        let told = self.after(Duration::from_secs(1), nodes);
-        told.into_iter().map(|(about, reason, _)| (about, reason)).collect()
+        let reports = self.after(Duration::from_secs(1), nodes);
+        reports.into_iter().map(|(about, reason, _)| (about, reason)).collect()
     }
 }
 
@@ -165,7 +165,7 @@ fn a_node_counts_as_down_from_its_drain_until_it_is_uncordoned_also_where_it_fai
     // Another replica leads for an hour, and counts.
     looks.after(second, &[Seen::new("a", BOOTS)]);
     looks.now += Duration::from_secs(3600);
-    looks.teller.forget(&looks.metrics, looks.now);
+    looks.reporter.forget(&looks.metrics, looks.now);
     looks.after(second, &[Seen::new("a", BOOTS)]);
     assert!((looks.metrics.unavailable.get() - 10.5).abs() < 0.001);
 }
@@ -179,10 +179,10 @@ fn a_wave_that_is_over_before_anybody_looks_is_told_of_and_counted() {
     let wave = ("worker".to_owned(), "SoftWave");
     assert_eq!(looks.soon(&[done("a"), due("b"), due("c")]), [wave]);
     assert_eq!(looks.soon(&[done("a"), due("b"), due("c")]), []);
-    let told = looks.after(Duration::from_secs(1), &[done("a"), done("b"), due("c")]);
-    assert_eq!(told.len(), 1);
+    let reports = looks.after(Duration::from_secs(1), &[done("a"), done("b"), due("c")]);
+    assert_eq!(reports.len(), 1);
     let text = "2 of 3 nodes have r-1 or get it, and are neither drained nor booted, now b";
-    assert_eq!(told[0].2, text);
+    assert_eq!(reports[0].2, text);
     // The third one is of the same wave.
     let all = [done("a"), done("b"), done("c")];
     assert_eq!(looks.soon(&all), [("worker".to_owned(), "PoolUpdated")]);
@@ -201,21 +201,21 @@ fn a_failed_step_is_told_of_on_its_node_and_its_pool_and_is_no_update() {
     let mut looks = Looks::new();
     let needs = ("Softly", "Go", "NeedsBoot");
     looks.soon(&[Seen::new("a", State::Due(Disrupts::Softly))]);
-    let told =
+    let reports =
         looks.after(Duration::from_secs(1), &[Seen::new("a", State::NeedsBoot).ordered(needs)]);
-    let about: Vec<(&str, &str)> = told.iter().map(|(about, it, _)| (&**about, *it)).collect();
+    let about: Vec<(&str, &str)> = reports.iter().map(|(about, it, _)| (&**about, *it)).collect();
     assert_eq!(
         about,
         [("a", "NodeNeedsBoot"), ("worker", "NodeNeedsBoot"), ("worker", "SoftWave")]
     );
-    assert!(told[0].2.starts_with("this node needs a boot to get to r-1"), "{}", told[0].2);
-    assert!(told[1].2.starts_with("a needs a boot"), "{}", told[1].2);
-    assert!(told[0].2.contains("([2Jit says)"), "{:?}", told[0].2);
+    assert!(reports[0].2.starts_with("this node needs a boot to get to r-1"), "{}", reports[0].2);
+    assert!(reports[1].2.starts_with("a needs a boot"), "{}", reports[1].2);
+    assert!(reports[0].2.contains("([2Jit says)"), "{:?}", reports[0].2);
     let boots = ("Reboot", "Closed", "Degraded");
-    let told = looks.soon(&[Seen::new("a", State::Failed).ordered(boots).cordoned()]);
-    let told: Vec<&str> = told.iter().map(|(_, reason)| *reason).collect();
+    let reports = looks.soon(&[Seen::new("a", State::Failed).ordered(boots).cordoned()]);
+    let reports: Vec<&str> = reports.iter().map(|(_, reason)| *reason).collect();
     let failed = "NodeUpdateFailed";
-    assert_eq!(told, ["NodeUpdateBegun", "NodeDrained", failed, failed]);
+    assert_eq!(reports, ["NodeUpdateBegun", "NodeDrained", failed, failed]);
     assert!(!looks.metrics.text().unwrap().contains("tread_node_updates_total{"));
 }
 
@@ -226,9 +226,9 @@ fn a_rollout_that_was_made_anew_is_told_of_once_each_time_that_it_was_removed() 
     let anew = [("worker".to_owned(), "RolloutMadeAnew")];
     for uid in ["2", "3"] {
         looks.rollout = (uid, Some("its Rollout was removed"));
-        let told = looks.after(Duration::from_secs(1), &[]);
-        assert_eq!(told[0].2, "its Rollout was removed");
-        assert_eq!(told.into_iter().map(|(about, it, _)| (about, it)).collect::<Vec<_>>(), anew);
+        let reports = looks.after(Duration::from_secs(1), &[]);
+        assert_eq!(reports[0].2, "its Rollout was removed");
+        assert_eq!(reports.into_iter().map(|(about, it, _)| (about, it)).collect::<Vec<_>>(), anew);
         assert_eq!(looks.soon(&[]), []);
     }
     looks.rollout = ("3", None);
@@ -240,12 +240,12 @@ fn whoever_begins_to_lead_tells_of_what_comes_and_not_of_what_was() {
     let mut looks = Looks::new();
     let reboot = |state, stage, phase| Seen::new("a", state).ordered(("Reboot", stage, phase));
     assert_eq!(looks.soon(&[reboot(State::Failed, "Closed", "Degraded")]), []);
-    looks.teller.forget(&looks.metrics, looks.now);
+    looks.reporter.forget(&looks.metrics, looks.now);
     assert!(!looks.metrics.text().unwrap().contains("tread_rollout_nodes{"), "another one says it");
     assert_eq!(looks.soon(&[reboot(BOOTS, "Go", "Begun").cordoned()]), []);
-    let told = looks.soon(&[reboot(State::Updated, "Closed", "Done")]);
-    let told: Vec<&str> = told.iter().map(|(_, reason)| *reason).collect();
-    assert_eq!(told, ["NodeUpdateEnded", "PoolUpdated"]);
+    let reports = looks.soon(&[reboot(State::Updated, "Closed", "Done")]);
+    let reports: Vec<&str> = reports.iter().map(|(_, reason)| *reason).collect();
+    assert_eq!(reports, ["NodeUpdateEnded", "PoolUpdated"]);
     let counted = "tread_node_updates_total{pool=\"worker\",disrupts=\"reboot\"} 1";
     assert!(looks.metrics.text().unwrap().contains(counted));
 }

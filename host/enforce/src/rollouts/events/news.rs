@@ -1,14 +1,14 @@
-//! Something that is told of in an Event, once.
+//! Something that is reported in an Event, once.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use tread_kube::events::{Note, Reason};
 
-/// Something to tell of.
+/// Something to report.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct News {
     pub(super) about: ObjectReference,
     pub(super) note: Note,
-    /// What it is told for once.
+    /// What it is reported for once.
     pub(super) of: String,
 }
 

@@ -29,17 +29,17 @@ pub(crate) async fn drains(settings: &Settings, read: &Read, aim: &Aim, blocked:
         format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
     };
     let all = left.iter().map(|(pod, _)| name(pod));
-    let told = match left.is_empty() && read.has_left {
+    let drain = match left.is_empty() && read.has_left {
         true => None,
-        false => Some(told(settings, read, aim, blocked, all.collect(), true)),
+        false => Some(status_of(settings, read, aim, blocked, all.collect(), true)),
     };
-    write(settings, read, told).await;
+    write(settings, read, drain).await;
 }
 
 /// That the node is not begun, because of these pods.
 pub(crate) async fn stuck(settings: &Settings, read: &Read, aim: &Aim, blocked: &[Blocked]) {
     let all = blocked.iter().map(|it| it.pod.clone()).collect();
-    write(settings, read, Some(told(settings, read, aim, blocked, all, false))).await;
+    write(settings, read, Some(status_of(settings, read, aim, blocked, all, false))).await;
 }
 
 /// Whether it says of a node that has a slot that it is not drained, and why.
@@ -50,19 +50,19 @@ pub(crate) fn is_stuck(read: &Read) -> bool {
 
 /// That nothing is drained; and what keeps the node from being given back, if its own clock does.
 pub(crate) async fn nothing(settings: &Settings, read: &Read, aim: &Aim) {
-    let told = read.clock.as_ref().map(|why| DrainOfNode {
+    let drain = read.clock.as_ref().map(|why| DrainOfNode {
         asked_by: asked_by(settings, aim),
         why: why.clone(),
         ..DrainOfNode::default()
     });
-    write(settings, read, told).await;
+    write(settings, read, drain).await;
 }
 
 fn asked_by(settings: &Settings, aim: &Aim) -> String {
     format!("the Rollout {}, by {}", aim.pool, settings.holder)
 }
 
-fn told(
+fn status_of(
     settings: &Settings,
     read: &Read,
     aim: &Aim,
@@ -135,14 +135,14 @@ fn pods(blocked: &[Blocked], all: &[String]) -> Vec<PodLeft> {
 
 /// Writes it onto the version that was read, unless it stands there. What cannot be written keeps
 /// nothing from going on: it is counted, and written after the next look.
-async fn write(settings: &Settings, read: &Read, told: Option<DrainOfNode>) {
-    let told = told.map(cleaned);
-    if drain_of(&read.update) == told.as_ref() {
+async fn write(settings: &Settings, read: &Read, drain: Option<DrainOfNode>) {
+    let drain = drain.map(cleaned);
+    if drain_of(&read.update) == drain.as_ref() {
         return;
     }
     let (mut update, name) = (read.update.clone(), read.of_node().name);
     for _ in 0..MOST {
-        let Err(failed) = put(settings, &name, onto(&update, told.clone())).await else { return };
+        let Err(failed) = put(settings, &name, onto(&update, drain.clone())).await else { return };
         if failed.outcome != CallOutcome::Conflict {
             tracing::debug!(node = name, error = %failed, "its drain is not told of");
             return;
@@ -172,7 +172,7 @@ fn drain_of(update: &NodeUpdate) -> Option<&DrainOfNode> {
     update.status.as_ref().and_then(|status| status.drain.as_ref())
 }
 
-/// Whether what is told goes by what stands there still: another replica that knows more may have
+/// Whether what is written goes by what stands there still: another replica that knows more may have
 /// written it.
 fn is_same(read: &NodeUpdate, now: &NodeUpdate) -> bool {
     let ordered = |update: &NodeUpdate| {
@@ -184,9 +184,9 @@ fn is_same(read: &NodeUpdate, now: &NodeUpdate) -> bool {
 }
 
 /// What is to be written, onto this version.
-fn onto(update: &NodeUpdate, told: Option<DrainOfNode>) -> Value {
-    let drain = told.map_or(Value::Null, |told| {
-        let mut value = json!(told);
+fn onto(update: &NodeUpdate, drain: Option<DrainOfNode>) -> Value {
+    let drain = drain.map_or(Value::Null, |drain| {
+        let mut value = json!(drain);
         // What it does not say is taken away.
         if let Some(fields) = value.as_object_mut() {
             for field in ["since", "deadline", "pods"] {
@@ -214,8 +214,8 @@ mod tests {
             "metadata": {"name": "n", "uid": "1", "resourceVersion": "41"},
             "spec": {"pool": "worker"}});
         let update: NodeUpdate = serde_json::from_value(update).unwrap();
-        let told = DrainOfNode { why: "it is to get a".to_owned(), ..DrainOfNode::default() };
-        let written = onto(&update, Some(told));
+        let drain = DrainOfNode { why: "it is to get a".to_owned(), ..DrainOfNode::default() };
+        let written = onto(&update, Some(drain));
         assert_eq!(written["metadata"], json!({"uid": "1", "resourceVersion": "41"}));
         assert_eq!(written["status"]["drain"]["why"], "it is to get a");
         assert_eq!(written["status"]["drain"]["since"], Value::Null);

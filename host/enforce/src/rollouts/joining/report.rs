@@ -1,9 +1,9 @@
-//! What is told of nodes that join, or are held.
+//! What is reported of nodes that join, or are held: in their NodeUpdates, and in Events.
 
+use super::super::events::about;
 use super::super::marks::is_of;
 use super::super::objects::own_conditions;
 use super::super::settings::Settings;
-use super::super::telling::about;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -22,7 +22,7 @@ use tread_model::joining::{GAVE_UP, Held, JOINED};
 
 const UPDATES: &str = "nodeupdates";
 
-/// More than these do not wait: whoever is held is told of again at the next look.
+/// More than these do not wait: whoever is held is reported again at the next look.
 const ROOM: usize = 4096;
 /// How many are written at a time: nodes that join meanwhile are worth more.
 const AT_ONCE: usize = 2;
@@ -40,17 +40,17 @@ pub(super) enum What {
     Waits(&'static str, String),
 }
 
-/// What is to be told. Clones share it.
+/// What is to be reported. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct News(mpsc::Sender<(String, String, What)>);
 
 impl News {
     pub(super) fn new() -> (News, mpsc::Receiver<(String, String, What)>) {
-        let (news, told) = mpsc::channel(ROOM);
-        (News(news), told)
+        let (news, queue) = mpsc::channel(ROOM);
+        (News(news), queue)
     }
 
-    pub(super) fn tell(&self, node: &str, uid: String, what: What) {
+    pub(super) fn report(&self, node: &str, uid: String, what: What) {
         if self.0.try_send((node.to_owned(), uid, what)).is_err() {
             tracing::debug!(node, "what became of it is told later: too much waits");
         }
@@ -61,9 +61,9 @@ impl News {
 pub(super) async fn write(
     settings: Settings,
     updates: Kept<String, Arc<NodeUpdate>>,
-    told: mpsc::Receiver<(String, String, What)>,
+    queue: mpsc::Receiver<(String, String, What)>,
 ) {
-    let news = stream::unfold(told, async |mut told| Some((told.recv().await?, told)));
+    let news = stream::unfold(queue, async |mut queue| Some((queue.recv().await?, queue)));
     let writing = news.for_each_concurrent(AT_ONCE, async |(node, uid, what)| {
         let updates = updates.now().unwrap_or_default();
         // That of a node that had the name before goes with it.
@@ -125,7 +125,7 @@ async fn waits(
     (word, why): (&str, &str),
 ) -> Result<(), Failed> {
     let message = format!("it is held, and in no pool, until its claim can be settled: {why}");
-    tell_held(settings, (node, uid), update, (word, message)).await
+    report_held(settings, (node, uid), update, (word, message)).await
 }
 
 /// Says in a node's NodeUpdate, and in an Event, why it is held, unless it says so already.
@@ -135,11 +135,11 @@ async fn held(
     update: Option<&NodeUpdate>,
     held: &Held,
 ) -> Result<(), Failed> {
-    tell_held(settings, (node, uid), update, (held.word(), held.says(node))).await
+    report_held(settings, (node, uid), update, (held.word(), held.says(node))).await
 }
 
 /// Says a word and a sentence in a node's NodeUpdate, and in an Event, unless it says so already.
-async fn tell_held(
+async fn report_held(
     settings: &Settings,
     (node, uid): (&str, &str),
     update: Option<&NodeUpdate>,
@@ -161,7 +161,7 @@ async fn tell_held(
     Ok(())
 }
 
-/// Tells that a node has joined a pool. Its NodeUpdate, where it says otherwise, is told with those
+/// Reports that a node has joined a pool. Its NodeUpdate, where it says otherwise, is written with those
 /// of all nodes that count in a pool.
 async fn joined(settings: &Settings, (node, uid): (&str, &str), pool: &str) {
     let note = Note {
@@ -220,7 +220,7 @@ async fn say(settings: &Settings, update: &NodeUpdate, finding: Finding) -> Resu
                 let call = Call::new("get", UPDATES);
                 update = Cow::Owned(ask(&settings.acts.metrics, call, api.get(&name)).await?);
             }
-            told => return told.map(|_| true),
+            written => return written.map(|_| true),
         }
     }
     Ok(false)
@@ -270,9 +270,9 @@ mod tests {
             reason: "Elsewhere".to_owned(),
             message: "in \u{1b}[31minfra\u{7}\nforged: line\u{202e}".to_owned(),
         };
-        let told = with(&update, &finding).unwrap();
-        assert_eq!(told[0].message, "in [31minfra; forged: line");
-        let status = NodeUpdateStatus { conditions: told, ..NodeUpdateStatus::default() };
+        let conditions = with(&update, &finding).unwrap();
+        assert_eq!(conditions[0].message, "in [31minfra; forged: line");
+        let status = NodeUpdateStatus { conditions, ..NodeUpdateStatus::default() };
         update.status = Some(status);
         assert_eq!(with(&update, &finding), None);
     }

@@ -1,4 +1,4 @@
-//! What is told of rollouts beside their status: Events and metrics.
+//! What is reported of rollouts beside their status: Events and metrics.
 
 mod counts;
 mod news;
@@ -35,10 +35,10 @@ const NAMED: usize = 5;
 /// The longest that is repeated of what an agent says.
 const LONGEST: usize = 300;
 
-/// Tells what has changed since it was told last.
-pub(crate) struct Teller {
+/// Reports what has changed since it reported last.
+pub(crate) struct EventReporter {
     before: BTreeMap<String, Far>,
-    pools: BTreeMap<String, PoolTold>,
+    pools: BTreeMap<String, PoolReported>,
     downtime: Downtime,
     gauges: Gauges,
     taken: Taken,
@@ -46,7 +46,7 @@ pub(crate) struct Teller {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct PoolTold {
+struct PoolReported {
     target: String,
     is_updated: bool,
     not_made: Option<String>,
@@ -56,11 +56,11 @@ struct PoolTold {
     waves: usize,
 }
 
-impl Teller {
-    /// One, and what it tells.
-    pub(crate) fn new() -> (Teller, mpsc::Receiver<News>) {
-        let (news, told) = mpsc::channel(MOST);
-        let teller = Teller {
+impl EventReporter {
+    /// One, and what it reports.
+    pub(crate) fn new() -> (EventReporter, mpsc::Receiver<News>) {
+        let (news, queue) = mpsc::channel(MOST);
+        let reporter = EventReporter {
             before: BTreeMap::new(),
             pools: BTreeMap::new(),
             downtime: Downtime::new(Instant::now()),
@@ -68,12 +68,12 @@ impl Teller {
             taken: Taken::default(),
             news,
         };
-        (teller, told)
+        (reporter, queue)
     }
 
-    /// Tells what is another way than before. Whoever begins to lead has seen nothing before, and
-    /// tells of no ends.
-    pub(crate) fn tell(
+    /// Reports what is another way than before. Whoever begins to lead has seen nothing before, and
+    /// reports no ends.
+    pub(crate) fn report(
         &mut self,
         metrics: &Metrics,
         (cluster, moment, scene): (&Cluster, &Moment, &Scene),
@@ -114,7 +114,7 @@ impl Teller {
                     if it == Passed::Booted {
                         counts::booted(metrics, name);
                     }
-                    for news in told(it, node, (&far, target, stays), (&about, &pool)) {
+                    for news in news_of(it, node, (&far, target, stays), (&about, &pool)) {
                         self.send(news);
                     }
                 }
@@ -159,7 +159,7 @@ impl Teller {
         pool: &ObjectReference,
     ) {
         let all_have = |node: &Node| node.state == State::Updated;
-        let now = PoolTold {
+        let now = PoolReported {
             target: target.to_owned(),
             is_updated: !of_pool.nodes.is_empty() && of_pool.nodes.iter().all(all_have),
             not_made: of_pool.not_made.as_ref().map(|(_, why)| why.clone()),
@@ -222,8 +222,8 @@ fn is_down(node: &Node, facts: Option<&Facts>) -> bool {
     drains || is_cordoned || failed
 }
 
-/// What is told of a node that went through this; where its pods stay, it is not drained.
-fn told(
+/// What is reported of a node that went through this; where its pods stay, it is not drained.
+fn news_of(
     it: Passed,
     node: &Node,
     (far, target, stays): (&Far, &str, bool),
@@ -231,7 +231,7 @@ fn told(
 ) -> Vec<News> {
     let name = &node.name;
     let order = far.order();
-    // Of a node that failed for another one it is told which one.
+    // Of a node that failed for another one it is said which one.
     let config = order.map_or(target, |order| order.config.name.as_str());
     let operation = order.map_or("", |order| order.operation.as_str());
     let of = format!("{name}/{config}/{operation}");
