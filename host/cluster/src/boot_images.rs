@@ -13,6 +13,7 @@ pub mod gather;
 pub mod gathered;
 pub mod kinds;
 pub mod machine;
+pub mod noting;
 pub mod report;
 mod run;
 pub mod selector;
@@ -20,7 +21,6 @@ mod settings;
 pub mod standing;
 pub mod status;
 pub mod stuck;
-pub mod telling;
 pub mod write;
 
 pub use booted::{Booted, NewestNode};

@@ -100,9 +100,9 @@ pub fn line(pool: &str, flagged: &[Flagged], longest: usize) -> Option<String> {
         let text = format!("{begins}{}{}", said.join(", "), and_more(flagged.len(), named));
         (text.chars().count() <= longest).then_some(text)
     };
-    let told = (1..=flagged.len().min(NAMED)).rev().find_map(|named| fits(named, &with_why));
+    let in_full = (1..=flagged.len().min(NAMED)).rev().find_map(|named| fits(named, &with_why));
     let named = || (1..=flagged.len().min(NAMED)).rev().find_map(|named| fits(named, &by_name));
-    told.or_else(named).or_else(|| Some(begins.trim_end_matches(": ").to_owned()))
+    in_full.or_else(named).or_else(|| Some(begins.trim_end_matches(": ").to_owned()))
 }
 
 /// How many nodes are named.

@@ -97,8 +97,8 @@ pub fn policy(seen: Parsed<DynamicObject>) -> Listed<DisruptionPolicy> {
     if let Some(why) = &spec {
         invalid(&mut object, why);
         if let (Value::Object(fields), Some(status)) = (&mut value, &object.status) {
-            let told = json!({"state": status.state, "conditions": status.conditions});
-            merge(fields.entry("status").or_insert_with(|| json!({})), told);
+            let shown = json!({"state": status.state, "conditions": status.conditions});
+            merge(fields.entry("status").or_insert_with(|| json!({})), shown);
         }
     }
     Listed { object, value, unreadable: spec.or(status) }

@@ -9,12 +9,12 @@ mod held;
 mod kept;
 pub mod listed;
 mod machines;
+mod retries;
 mod run;
 pub mod sent_away;
 mod settings;
 mod strays;
 pub mod stub;
-mod telling;
 mod ways;
 
 pub use settings::Settings;

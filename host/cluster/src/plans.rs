@@ -26,12 +26,12 @@ mod write;
 pub use admit::{MIRROR_KINDS, change};
 pub use ask::MadeOf;
 pub use blockers::Blockers;
-pub use flagged::tell_flagged;
+pub use flagged::note_flagged;
 pub(crate) use notes::about;
 pub use previewer::{NotKnown, Previewer};
 pub use settings::{Retention, Settings};
 pub(crate) use standing::strays as strays_of;
-pub use undrained::{says as says_undrained, tell_undrained};
+pub use undrained::{note_undrained, says as says_undrained};
 
 use std::future::Future;
 

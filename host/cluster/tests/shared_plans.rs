@@ -278,8 +278,8 @@ fn preview(
     compute(work, &asked)
 }
 
-/// All that is told of a preview.
-fn told(preview: &Preview) -> impl PartialEq + std::fmt::Debug + use<> {
+/// All that is shown of a preview.
+fn all_of(preview: &Preview) -> impl PartialEq + std::fmt::Debug + use<> {
     let ways = preview.ways.iter().map(|way| {
         let way = way.plan.as_ref().map_err(Clone::clone);
         way.map(|way| (Plan::clone(&way.plan), way.operator.clone()))
@@ -322,9 +322,9 @@ proptest! {
             for (number, work) in works.into_iter().enumerate() {
                 let fast = preview(work, (&bodies, &parsed), &answers, hides_secrets);
                 let slow = alone(number, &Answers::default().in_short());
-                prop_assert_eq!(told(&fast), told(&slow), "pool {}", number);
+                prop_assert_eq!(all_of(&fast), all_of(&slow), "pool {}", number);
                 let whole = undigested(alone(number, &Answers::default()));
-                prop_assert_eq!(told(&undigested(fast.clone())), told(&whole), "pool {}", number);
+                prop_assert_eq!(all_of(&undigested(fast.clone())), all_of(&whole), "pool {}", number);
                 for way in fast.ways.iter().filter_map(|way| way.plan.as_ref().ok()) {
                     shared += usize::from(plans.iter().any(|it| Arc::ptr_eq(it, &way.plan)));
                     plans.push(Arc::clone(&way.plan));

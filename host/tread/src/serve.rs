@@ -260,7 +260,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         events: Events::new(client.clone(), &replica, "Judge", &metrics),
     };
     let (boot_images, judging) = boot_images::start(judges.clone());
-    let telling = membership::start(membership::Settings {
+    let membership = membership::start(membership::Settings {
         previewer: previewer.clone(),
         boot_images: boot_images.clone(),
         leads: leading.clone(),
@@ -277,7 +277,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         registry.boxed(),
         planning.boxed(),
         judging.boxed(),
-        telling.boxed(),
+        membership.boxed(),
     ];
     let machines = args.ignition_address.as_ref().filter(|_| acts.is_some()).map(|address| {
         let by = machines::By {
@@ -287,17 +287,17 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             metrics: &metrics,
         };
         let (certificates, kept) = machines::certificates(address, by, shutdown.begun())?;
-        let (heard, hearing) = boot_images::telling::start(judges, boot_images.clone());
+        let (heard, hearing) = boot_images::noting::start(judges, boot_images.clone());
         let events = Events::new(client.clone(), &replica, "Serve", &metrics);
-        let (sent_away, telling) = membership::sent_away::start(previewer.clone(), events);
-        let told = machines::Tells { first_boots: heard, sent_away };
-        parts.extend([kept, hearing.boxed(), telling.boxed()]);
+        let (sent_away, reporting) = membership::sent_away::start(previewer.clone(), events);
+        let reports = machines::Reports { first_boots: heard, sent_away };
+        parts.extend([kept, hearing.boxed(), reporting.boxed()]);
         let first_boots = FirstBoots {
             images: boot_images.clone(),
             address: address.to_string(),
             authority: certificates.authority(),
         };
-        anyhow::Ok((certificates, told, first_boots))
+        anyhow::Ok((certificates, reports, first_boots))
     });
     let machines = machines.transpose()?;
     let joining = JoiningSettings {
@@ -332,8 +332,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         (agents, joining)
     });
     let (agents, joining) = acts.unzip();
-    let machines = machines.zip(joining).map(|((certificates, told, _), joining)| {
-        machines::serving(certificates, joining, told, &metrics)
+    let machines = machines.zip(joining).map(|((certificates, reports, _), joining)| {
+        machines::serving(certificates, joining, reports, &metrics)
     });
     for part in parts {
         let stop = shutdown.begun();

@@ -19,14 +19,14 @@ pub struct NewestNode {
 }
 
 /// What the service says that it has by nodes, as far as it lists it.
-pub(super) fn as_told(status: &BootImagesStatus) -> Booted {
+pub(super) fn of_status(status: &BootImagesStatus) -> Booted {
     let by_nodes = status.resources.iter().filter(|it| it.known_by == KnownBy::Aleph.as_str());
-    let told = by_nodes.filter_map(|it| {
+    let newest = by_nodes.filter_map(|it| {
         let is_it = |kind: &&machines::Kind| it.kind == format!("{}.{}", kind.kind, kind.group);
         let kind = machines::ALL.iter().find(is_it)?.name;
         let image = it.version.as_deref()?.split(' ').next()?.to_owned();
         let key = Key { kind, namespace: it.namespace.clone(), name: it.name.clone() };
         Some((key, NewestNode { created: 0, image }))
     });
-    told.collect()
+    newest.collect()
 }

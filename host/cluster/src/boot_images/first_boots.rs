@@ -1,5 +1,5 @@
 //! Machines that said at their first boot that their image is too old: what each is held
-//! against, how long what it said is told, and what the condition says of all of them.
+//! against, how long what it said stands, and what the condition says of all of them.
 
 use super::facts::Facts;
 use super::report::Report;
@@ -14,8 +14,8 @@ use tread_model::text::and_more;
 /// The condition that names them.
 pub const FIRST_BOOTS_WITHIN_LIMIT: &str = "FirstBootsWithinLimit";
 
-/// For so long it is told what a machine said: by then its claim to be a node has ended.
-const TOLD_FOR: SignedDuration = SignedDuration::from_hours(24);
+/// For so long it stands what a machine said: by then its claim to be a node has ended.
+const STANDS_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// How many are named.
 const NAMED: usize = 5;
 
@@ -34,9 +34,9 @@ pub fn asked(facts: &Facts, report: &Report, pool: &str) -> Option<(Limits, Opti
     (!limits.is_none()).then_some((limits, passing))
 }
 
-/// Those of which it is still told.
+/// Those that still stand.
 pub fn standing(all: &[FirstBoot], now: Timestamp) -> Vec<FirstBoot> {
-    all.iter().filter(|it| now.duration_since(it.at.0) < TOLD_FOR).cloned().collect()
+    all.iter().filter(|it| now.duration_since(it.at.0) < STANDS_FOR).cloned().collect()
 }
 
 /// The same with what others said since: the newest first, and each machine once.
@@ -51,10 +51,10 @@ pub fn with(all: &[FirstBoot], new: &[FirstBoot], now: Timestamp) -> Vec<FirstBo
     list
 }
 
-/// How long it is until one of them is told no more.
+/// How long it is until one of them stands no more.
 pub fn next_end(all: &[FirstBoot], now: Timestamp) -> Option<Duration> {
-    let left = all.iter().map(|it| TOLD_FOR - now.duration_since(it.at.0)).min()?;
-    Some(Duration::try_from(left.min(TOLD_FOR)).unwrap_or_default())
+    let left = all.iter().map(|it| STANDS_FOR - now.duration_since(it.at.0)).min()?;
+    Some(Duration::try_from(left.min(STANDS_FOR)).unwrap_or_default())
 }
 
 /// Why, in words.

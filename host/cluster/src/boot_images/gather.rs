@@ -1,7 +1,7 @@
 //! The same facts, listed once with the rights of whoever asks: for the command
 //! line.
 
-use super::booted::as_told;
+use super::booted::of_status;
 use super::facts::Facts;
 use super::gathered::{Gathered, Input, Map};
 use super::kinds::{self, CATALOGUE, CATALOGUE_NAMESPACE, CLUSTER_OPERATOR, KEPT};
@@ -59,9 +59,9 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
         Ok(found) => {
             let all = found.into_iter().filter_map(Parsed::read);
             all.for_each(|it| gathered.take(Input::Images(Event::Apply(it))));
-            let told = gathered.facts.object.as_deref().and_then(|it| it.status.as_ref());
+            let status = gathered.facts.object.as_deref().and_then(|it| it.status.as_ref());
             // Nodes and their machines are many: the service has looked at them.
-            gathered.facts.booted = told.map(as_told).unwrap_or_default().into();
+            gathered.facts.booted = status.map(of_status).unwrap_or_default().into();
         }
         Err(why) => waits.push(("bootimages".to_owned(), why)),
     }

@@ -30,7 +30,7 @@ pub struct Settings {
     pub watches: Watches,
     /// Where to count.
     pub metrics: Metrics,
-    /// Where to tell.
+    /// Where to report.
     pub events: Events,
 }
 

@@ -1,4 +1,4 @@
-//! What the status of BootImages says, and what is told of.
+//! What the status of BootImages says, and what is reported.
 
 use super::first_boots;
 use super::report::Report;
@@ -154,8 +154,8 @@ pub fn status(
     }
     let first_boots = first_boots::standing(&before.first_boots, now);
     // Where nobody serves machines that boot, nothing is said of them.
-    let was_told = |it: &Condition| it.type_ == first_boots::FIRST_BOOTS_WITHIN_LIMIT;
-    if !first_boots.is_empty() || conditions.iter().any(was_told) {
+    let is_of_first_boots = |it: &Condition| it.type_ == first_boots::FIRST_BOOTS_WITHIN_LIMIT;
+    if !first_boots.is_empty() || conditions.iter().any(is_of_first_boots) {
         set(&mut conditions, first_boots::finding(&first_boots), generation, now);
     }
     let openshift = report.openshift.as_ref().map(|check| OpenshiftCheck {
@@ -178,7 +178,7 @@ pub fn status(
     }
 }
 
-/// What is told of, where a verdict changed: an Event of the object.
+/// What is reported where a verdict changed: an Event of the object.
 pub fn news(before: &BootImagesStatus, after: &BootImagesStatus) -> Option<Note> {
     let of = |status: &BootImagesStatus| {
         let found = status.conditions.iter().find(|it| it.type_ == "SkewWithinLimit");

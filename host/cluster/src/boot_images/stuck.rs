@@ -72,11 +72,11 @@ pub(super) struct Found {
     pub(super) unknown: Vec<String>,
 }
 
-/// What was looked at, and told of.
+/// What was looked at, and reported.
 #[derive(Default)]
 pub(super) struct Watcher {
     looked: BTreeMap<Key, Listed>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 impl Watcher {
@@ -118,7 +118,7 @@ impl Watcher {
             let waiting = waiting.unwrap_or_default();
             found.stuck.extend(too_long(judged, waiting, patience, Timestamp::now()));
         }
-        self.told.retain(|uid| found.stuck.iter().any(|it| it.machine.uid == *uid));
+        self.reported.retain(|uid| found.stuck.iter().any(|it| it.machine.uid == *uid));
         let listed = if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) };
         (found, listed)
     }
@@ -128,19 +128,19 @@ impl Watcher {
         self.looked.values().map(|it| it.again).min()
     }
 
-    /// Tells of each machine once: on it, and on its resource.
-    pub(super) async fn tell(&mut self, settings: &Settings, stuck: &[Stuck]) {
+    /// Reports each machine once: on it, and on its resource.
+    pub(super) async fn report(&mut self, settings: &Settings, stuck: &[Stuck]) {
         let note = |text| Note { reason: events::Reason::MachineStuck, warns: true, text };
         for it in stuck {
-            if self.told.contains(&it.machine.uid) {
+            if self.reported.contains(&it.machine.uid) {
                 continue;
             }
             let Notes { on_machine, on_resource } = notes(it);
-            let told = settings.events.report_once(&on_machine.0, &note(on_machine.1)).await;
+            let once = settings.events.report_once(&on_machine.0, &note(on_machine.1)).await;
             // It is tried again with the next look.
-            let Ok(told) = told else { continue };
-            self.told.insert(it.machine.uid.clone());
-            if let Some((about, text)) = on_resource.filter(|_| told == Once::Now) {
+            let Ok(once) = once else { continue };
+            self.reported.insert(it.machine.uid.clone());
+            if let Some((about, text)) = on_resource.filter(|_| once == Once::Now) {
                 settings.events.report(&about, &note(text)).await;
             }
         }
@@ -294,7 +294,7 @@ fn reference(kind: &Kind, key: &Key, name: &str, uid: &str) -> ObjectReference {
     }
 }
 
-/// What is told of a machine.
+/// What is reported of a machine.
 struct Notes {
     on_machine: (ObjectReference, String),
     on_resource: Option<(ObjectReference, String)>,

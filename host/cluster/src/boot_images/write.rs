@@ -45,7 +45,7 @@ struct Kept {
 pub(super) struct Writer {
     kept: Option<Kept>,
     machines: stuck::Watcher,
-    /// When something is told no more that a machine said.
+    /// When something stands no more that a machine said.
     ends: Option<Instant>,
 }
 
@@ -110,7 +110,7 @@ impl Writer {
         if let Some(note) = news(&before, &after) {
             settings.events.report(&object.object_ref(&()), &note).await;
         }
-        self.machines.tell(settings, &found.stuck).await;
+        self.machines.report(settings, &found.stuck).await;
         Ok(())
     }
 

@@ -79,7 +79,7 @@ impl Kept {
         count
     }
 
-    /// All of whose machines there is something to tell.
+    /// All of whose machines there is something to report.
     pub(super) fn foretold(&self) -> BTreeMap<Key, Foretold> {
         let all = self.judged.iter();
         all.filter_map(|(key, it)| Some((key.clone(), it.foretold.clone()?))).collect()

@@ -1,4 +1,4 @@
-//! What is told of MachineSets whose machines will stray: on each of them, and on the pool
+//! What is reported of MachineSets whose machines will stray: on each of them, and on the pool
 //! that they boot into.
 
 use super::foretold::{Foretold, Scene, foretell};
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use tread_kube::api::machines::MACHINE_SET;
 use tread_kube::events::{Note, Reason};
 
-/// How many are told of at once.
+/// How many are reported at once.
 const MOST: usize = 100;
 
-/// All of whose machines there is something to tell.
+/// All of whose machines there is something to report.
 pub(super) fn all(cluster: &Cluster, facts: &Facts) -> BTreeMap<Key, Foretold> {
     let scene = scene(cluster, facts);
     let all = facts.machines.iter();
@@ -34,23 +34,23 @@ pub(super) fn scene<'s>(cluster: &'s Cluster, facts: &Facts) -> Scene<'s> {
     }
 }
 
-/// Those that were not told of before, as many as are told of at once.
-pub(super) fn untold<'n>(
+/// Those that were not reported before, as many as are reported at once.
+pub(super) fn unreported<'n>(
     now: &'n BTreeMap<Key, Foretold>,
-    told: &BTreeMap<Key, Foretold>,
+    reported: &BTreeMap<Key, Foretold>,
 ) -> Vec<(&'n Key, &'n Foretold)> {
-    now.iter().filter(|(key, it)| told.get(*key) != Some(*it)).take(MOST).collect()
+    now.iter().filter(|(key, it)| reported.get(*key) != Some(*it)).take(MOST).collect()
 }
 
-/// What is to be told of these.
+/// What is to be reported of these.
 pub(super) async fn news(
     previewer: &Previewer,
     facts: &Facts,
-    untold: &[(&Key, &Foretold)],
+    unreported: &[(&Key, &Foretold)],
 ) -> Vec<News> {
     let pools = previewer.snapshot().pools;
     let mut news = Vec::new();
-    for &(key, foretold) in untold {
+    for &(key, foretold) in unreported {
         let costs = match ways(previewer, foretold).await {
             costs if costs.is_empty() => costs,
             costs => format!(": {costs}"),
@@ -62,7 +62,7 @@ pub(super) async fn news(
             foretold.prevents(key)
         );
         let uid = facts.machines.get(key).map(|it| it.uid.clone()).unwrap_or_default();
-        // Another sentence is another thing to tell.
+        // Another sentence is another thing to report.
         let of = format!("{uid}/{:?}/{:?}", foretold.counts, foretold.gap);
         let set = ObjectReference {
             api_version: Some(format!("{}/{}", MACHINE_SET.group, MACHINE_SET.version)),
@@ -102,11 +102,11 @@ mod tests {
         };
         let now: BTreeMap<Key, Foretold> =
             (0..250).map(|number| (key(number), foretold.clone())).collect();
-        let mut told: BTreeMap<Key, Foretold> = BTreeMap::new();
+        let mut reported: BTreeMap<Key, Foretold> = BTreeMap::new();
         for expected in [MOST, MOST, 50, 0] {
-            let untold = untold(&now, &told);
-            assert_eq!(untold.len(), expected);
-            told.extend(untold.into_iter().map(|(key, it)| (key.clone(), it.clone())));
+            let unreported = unreported(&now, &reported);
+            assert_eq!(unreported.len(), expected);
+            reported.extend(unreported.into_iter().map(|(key, it)| (key.clone(), it.clone())));
         }
     }
 }

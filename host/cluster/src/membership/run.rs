@@ -1,11 +1,11 @@
-//! The controller: counts nodes that stray and machines that will, and tells of them as the
+//! The controller: counts nodes that stray and machines that will, and reports them as the
 //! leader.
 
 use super::kept::Kept;
 use super::machines;
+use super::retries::Retries;
 use super::settings::Settings;
-use super::strays::Told;
-use super::telling::Telling;
+use super::strays::Reported;
 use futures::future::join;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,26 +24,26 @@ async fn strays(settings: &Settings) {
     let Settings { previewer, leads, metrics, events, .. } = settings;
     let mut strays = previewer.strays();
     let mut leading = leads.watch();
-    let (mut told, mut telling, mut due) = (Told::default(), Telling::default(), None);
+    let (mut reported, mut retries, mut due) = (Reported::default(), Retries::default(), None);
     strays.mark_changed();
     loop {
         tokio::select! {
             Ok(()) = strays.changed() => {}
             Ok(()) = leading.changed() => {}
             () = until(due) => {}
-            () = until(telling.due()) => {}
+            () = until(retries.due()) => {}
         }
         due = None;
         let now = strays.borrow_and_update().clone();
         metrics.strays.set(i64::try_from(now.len()).unwrap_or(i64::MAX));
         if !leads.now() {
-            told.forget();
-            telling.forget();
+            reported.forget();
+            retries.forget();
             continue;
         }
         let pools = previewer.snapshot().pools;
-        telling.tell(events, told.news(&now, &pools)).await;
-        if told.is_behind() {
+        retries.report(events, reported.news(&now, &pools)).await;
+        if reported.is_behind() {
             due = Some(Instant::now() + TOGETHER);
         }
     }
@@ -56,7 +56,8 @@ async fn foretold(settings: &Settings) {
     let mut facts = boot_images.moments();
     let mut changes = previewer.changes();
     let mut leading = leads.watch();
-    let (mut kept, mut told, mut telling) = (Kept::default(), BTreeMap::new(), Telling::default());
+    let (mut kept, mut reported, mut retries) =
+        (Kept::default(), BTreeMap::new(), Retries::default());
     let mut due = Some(Instant::now());
     loop {
         tokio::select! {
@@ -70,7 +71,7 @@ async fn foretold(settings: &Settings) {
             }
             Ok(()) = leading.changed() => {}
             () = until(due) => {}
-            () = until(telling.due()) => {}
+            () = until(retries.due()) => {}
         }
         due = None;
         let Some(known) = facts.borrow_and_update().clone() else { continue };
@@ -78,17 +79,17 @@ async fn foretold(settings: &Settings) {
         let now = kept.foretold();
         metrics.straying_machines.set(i64::try_from(now.len()).unwrap_or(i64::MAX));
         if !leads.now() {
-            told.clear();
-            telling.forget();
+            reported.clear();
+            retries.forget();
             continue;
         }
-        let untold = machines::untold(&now, &told);
-        telling.tell(events, machines::news(previewer, &known.0, &untold).await).await;
-        let untold: BTreeMap<_, _> =
-            untold.into_iter().map(|(key, it)| (key.clone(), it.clone())).collect();
-        told.retain(|key, it| now.get(key) == Some(&*it));
-        told.extend(untold);
-        if told.len() < now.len() {
+        let unreported = machines::unreported(&now, &reported);
+        retries.report(events, machines::news(previewer, &known.0, &unreported).await).await;
+        let unreported: BTreeMap<_, _> =
+            unreported.into_iter().map(|(key, it)| (key.clone(), it.clone())).collect();
+        reported.retain(|key, it| now.get(key) == Some(&*it));
+        reported.extend(unreported);
+        if reported.len() < now.len() {
             due = Some(Instant::now() + TOGETHER);
         }
     }

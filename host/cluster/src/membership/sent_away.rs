@@ -1,4 +1,4 @@
-//! Telling of machines that were sent away and ask no more: by whichever replica they asked, in
+//! Reporting machines that were sent away and ask no more: by whichever replica they asked, in
 //! the log, and on the pool that they named if there is one.
 
 use super::strays::POOL;
@@ -12,7 +12,7 @@ use tread_kube::events::{Events, Note, Reason};
 
 /// More than these do not wait: what comes then is only counted.
 const ROOM: usize = 256;
-/// So long, in seconds, it is told of a pool once on the pool, and of a few addresses in the log.
+/// So long, in seconds, it is reported of a pool once on the pool, and of a few addresses in the log.
 const WINDOW: u64 = 600;
 /// Of so many addresses.
 const ADDRESSES: usize = 10;
@@ -44,38 +44,38 @@ pub enum Why {
 pub struct SentAway(mpsc::Sender<Machine>);
 
 impl SentAway {
-    /// Tells of a machine: whoever asked never waits for it.
-    pub fn tell(&self, machine: Machine) {
+    /// Reports a machine: whoever asked never waits for it.
+    pub fn report(&self, machine: Machine) {
         // It is counted all the same.
         let _ = self.0.try_send(machine);
     }
 }
 
-/// Where it is said, and what tells of it for as long as it is polled.
+/// Where it is said, and what reports it for as long as it is polled.
 pub fn start(previewer: Previewer, events: Events) -> (SentAway, impl Future<Output = ()> + Send) {
-    let (tell, told) = mpsc::channel(ROOM);
-    (SentAway(tell), run(previewer, events, told))
+    let (waiting, queue) = mpsc::channel(ROOM);
+    (SentAway(waiting), run(previewer, events, queue))
 }
 
 async fn run(previewer: Previewer, events: Events, mut machines: mpsc::Receiver<Machine>) {
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     while let Some(machine) = machines.recv().await {
         let pools = previewer.snapshot().pools;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let known = pools.get(&machine.pool);
         let Machine { pool, from, why } = &machine;
-        let left_out = told.begin(now / WINDOW);
+        let left_out = reported.begin(now / WINDOW);
         if left_out > 0 {
             tracing::warn!("machines were sent away {left_out} more times than the log says");
         }
-        let news = told.news(&machine, &pools);
+        let news = reported.news(&machine, &pools);
         if news.logs {
             let (exists, from) = (known.is_some(), from.to_canonical());
             tracing::warn!(pool, exists, %from, "a machine was sent away: {}", why.says());
         }
         let Some(known) = known.filter(|_| news.is_first) else { continue };
         let about = about(POOL, &known.name, &known.uid);
-        let of = format!("{}/{}", why.word(), told.window);
+        let of = format!("{}/{}", why.word(), reported.window);
         let note = Note { reason: Reason::MachinesSentAway, warns: true, text: machine.text() };
         // What cannot be written is in the log.
         let _ = events.report_each(&about, &note, &of).await;
@@ -118,10 +118,10 @@ impl Why {
     }
 }
 
-/// What was told since the window began, by the pool's UID and the kind of reason. All names that are
+/// What was reported since the window began, by the pool's UID and the kind of reason. All names that are
 /// no pool's count as one.
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     window: u64,
     of: BTreeMap<(String, &'static str), BTreeSet<IpAddr>>,
     left_out: u64,
@@ -135,27 +135,27 @@ struct News {
     logs: bool,
 }
 
-impl Told {
-    /// Forgets what was told in an earlier window; how often more than the log said.
+impl Reported {
+    /// Forgets what was reported in an earlier window; how often more than the log said.
     fn begin(&mut self, window: u64) -> u64 {
         if window == self.window {
             return 0;
         }
         let left_out = self.left_out;
-        *self = Told { window, ..Told::default() };
+        *self = Reported { window, ..Reported::default() };
         left_out
     }
 
     fn news(&mut self, machine: &Machine, pools: &Pools) -> News {
         let pool = pools.get(&machine.pool).map(|it| it.uid.clone()).unwrap_or_default();
-        let told = self.of.entry((pool, machine.why.word())).or_default();
-        let is_first = told.is_empty();
-        if told.contains(&machine.from) {
+        let addresses = self.of.entry((pool, machine.why.word())).or_default();
+        let is_first = addresses.is_empty();
+        if addresses.contains(&machine.from) {
             return News { is_first, logs: false };
         }
-        let logs = told.len() < ADDRESSES;
+        let logs = addresses.len() < ADDRESSES;
         if logs {
-            told.insert(machine.from);
+            addresses.insert(machine.from);
         } else {
             self.left_out += 1;
         }
@@ -180,9 +180,9 @@ mod tests {
 
     #[test]
     fn of_each_pool_one_machine_is_told_of_in_ten_minutes_and_a_few_addresses_are_logged() {
-        let (mut told, pools) = (Told::default(), pools());
+        let (mut reported, pools) = (Reported::default(), pools());
         let mut news = |pool: &str, last, why| {
-            let news = told.news(&machine(pool, last, why), &pools);
+            let news = reported.news(&machine(pool, last, why), &pools);
             (news.is_first, news.logs)
         };
         assert_eq!(news("infra", 1, Why::OtherToken), (true, true));
@@ -196,10 +196,10 @@ mod tests {
         let made_up =
             (0..200_u8).map(|number| news(&format!("made-up-{number}"), number, Why::NoToken));
         assert_eq!(made_up.filter(|(_, logs)| *logs).count(), ADDRESSES);
-        assert_eq!(told.of.len(), 3);
-        assert_eq!(told.begin(7), 245 + 190, "what was left out is said");
-        assert_eq!(told.begin(7), 0);
-        assert!(told.news(&machine("infra", 1, Why::OtherToken), &pools).is_first);
+        assert_eq!(reported.of.len(), 3);
+        assert_eq!(reported.begin(7), 245 + 190, "what was left out is said");
+        assert_eq!(reported.begin(7), 0);
+        assert!(reported.news(&machine("infra", 1, Why::OtherToken), &pools).is_first);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is told of nodes that stray: on each of them once, and on both pools.
+//! What is reported of nodes that stray: on each of them once, and on both pools.
 
 use crate::plans::about;
 use crate::pools::{Pools, Stray, Strays};
@@ -9,7 +9,7 @@ use tread_kube::events::{Note, Reason};
 use tread_model::read::MACHINE_CONFIG_API;
 use tread_model::text::and_more;
 
-/// How many nodes are told of at once, each by itself; all of them are on the pools.
+/// How many nodes are reported at once, each by itself; all of them are on the pools.
 const MOST_NODES: usize = 50;
 /// How many nodes are named on a pool.
 const NAMED: usize = 3;
@@ -20,9 +20,9 @@ pub(super) const POOL: (&str, &str) = (MACHINE_CONFIG_API, POOL_KIND);
 /// can say anew at any time.
 type Key = (String, String, String);
 
-/// What was told.
+/// What was reported.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Reported {
     /// On pools.
     on_pools: BTreeSet<Key>,
     /// On the nodes themselves.
@@ -33,7 +33,7 @@ fn key(stray: &Stray) -> Key {
     (stray.node.clone(), stray.uid.clone(), stray.booted.clone())
 }
 
-/// Something to tell, on whom, and of what: nothing is told twice of the same.
+/// Something to report, on whom, and of what: nothing is reported twice of the same.
 #[derive(Debug)]
 pub(super) struct News {
     pub(super) about: ObjectReference,
@@ -41,23 +41,23 @@ pub(super) struct News {
     pub(super) of: String,
 }
 
-impl Told {
-    /// Whoever leads next tells again.
+impl Reported {
+    /// Whoever leads next reports again.
     pub(super) fn forget(&mut self) {
-        *self = Told::default();
+        *self = Reported::default();
     }
 
-    /// Whether there are nodes on which nothing is told yet: there were too many at once.
+    /// Whether there are nodes on which nothing is reported yet: there were too many at once.
     pub(super) fn is_behind(&self) -> bool {
         self.on_nodes.len() < self.on_pools.len()
     }
 
-    /// What is to be told now, on whom.
+    /// What is to be reported now, on whom.
     pub(super) fn news(&mut self, strays: &Strays, pools: &Pools) -> Vec<News> {
         let now: BTreeSet<_> = strays.values().map(|it| key(it)).collect();
-        let not_in = |told: &BTreeSet<Key>| -> Vec<&Stray> {
+        let not_in = |reported: &BTreeSet<Key>| -> Vec<&Stray> {
             let all = strays.values().map(|it| &**it);
-            all.filter(|it| !told.contains(&key(it))).collect()
+            all.filter(|it| !reported.contains(&key(it))).collect()
         };
         let (new, on_nodes) = (not_in(&self.on_pools), not_in(&self.on_nodes));
         self.on_nodes.retain(|it| now.contains(it));
@@ -67,7 +67,7 @@ impl Told {
         let mut notes = Vec::new();
         for stray in on_nodes.into_iter().take(MOST_NODES) {
             self.on_nodes.insert(key(stray));
-            // Where kubectl looks for what is told of a node.
+            // Where kubectl looks for the Events about a node.
             let node = about(("v1", "Node"), &stray.node, &stray.node);
             let of = format!("{}/{}", stray.uid, stray.booted);
             notes.push(News { about: node, note: note(says(stray)), of });
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn a_node_that_says_now_this_and_now_that_is_told_of_once() {
-        let mut told = Told::default();
-        assert_eq!(told.news(&strays(1), &pools()).len(), 3, "the node and both pools");
-        assert_eq!(told.news(&strays(2), &pools()).len(), 0);
-        // It strays again: what is told is the same, and no Event is made twice.
-        assert_eq!(told.news(&Strays::default(), &pools()).len(), 0);
+        let mut reported = Reported::default();
+        assert_eq!(reported.news(&strays(1), &pools()).len(), 3, "the node and both pools");
+        assert_eq!(reported.news(&strays(2), &pools()).len(), 0);
+        // It strays again: what is reported is the same, and no Event is made twice.
+        assert_eq!(reported.news(&Strays::default(), &pools()).len(), 0);
         let of = |number: usize| {
-            let news = Told::default().news(&strays(number), &pools());
+            let news = Reported::default().news(&strays(number), &pools());
             news.into_iter().map(|it| it.of).collect::<Vec<_>>()
         };
         assert_eq!(of(3), of(4));
@@ -149,17 +149,17 @@ mod tests {
     fn however_many_stray_at_once_each_of_them_is_told_of_by_itself() {
         let names: Vec<String> = (0..120).map(|number| format!("node-{number}")).collect();
         let (many, pools) = (strays_called(&names, 1), pools());
-        let (mut told, mut named) = (Told::default(), BTreeSet::new());
+        let (mut reported, mut named) = (Reported::default(), BTreeSet::new());
         for (nodes, on_pools) in [(MOST_NODES, 2), (MOST_NODES, 0), (20, 0), (0, 0)] {
-            let news = told.news(&many, &pools);
+            let news = reported.news(&many, &pools);
             let on_nodes = news.iter().filter(|it| it.about.kind.as_deref() == Some("Node"));
             let on_nodes: Vec<_> = on_nodes.filter_map(|it| it.about.name.clone()).collect();
             assert_eq!((on_nodes.len(), news.len() - on_nodes.len()), (nodes, on_pools));
             named.extend(on_nodes);
-            assert_eq!(told.is_behind(), named.len() < names.len());
+            assert_eq!(reported.is_behind(), named.len() < names.len());
         }
         assert_eq!(named.len(), names.len());
-        told.news(&Strays::default(), &pools);
-        assert!(!told.is_behind(), "those that stray no more are told of no more");
+        reported.news(&Strays::default(), &pools);
+        assert!(!reported.is_behind(), "those that stray no more are told of no more");
     }
 }

@@ -33,8 +33,8 @@ impl Previewer {
             let why = "tread: still starting, so what this does to nodes is not known";
             return vec![why.to_owned()].into();
         }
-        let told = move |preview: Preview| (preview.offered_secrets, line(&preview, &cause));
-        match self.told(&change, Arc::new(told)).await {
+        let to_line = move |preview: Preview| (preview.offered_secrets, line(&preview, &cause));
+        match self.preview_redacted(&change, Arc::new(to_line)).await {
             Ok(all) if all.is_empty() => {
                 let unselected = self.unselected(&change).map(|why| format!("tread: {why}"));
                 unselected.into_iter().collect::<Vec<_>>().into()

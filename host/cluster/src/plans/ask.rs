@@ -72,8 +72,8 @@ impl Previewer {
     }
 
     /// What a change would do, for whoever may not read what is there; each preview
-    /// is gone when it has been told of.
-    pub(super) async fn told<T: Send + 'static>(
+    /// is gone when it has been taken.
+    pub(super) async fn preview_redacted<T: Send + 'static>(
         &self,
         change: &Edit,
         take: Take<T>,

@@ -95,7 +95,7 @@ impl Blockers {
     }
 
     /// Says in a plan that drains what would block it, on the nodes of its pool.
-    pub fn tell(&self, plan: &mut Described, cluster: &Cluster) {
+    pub fn note_in(&self, plan: &mut Described, cluster: &Cluster) {
         let pool = plan.pool.as_str();
         let (blockers, left_out) = match drains(plan) && is_drained(pool, cluster) {
             true => self.of(|node| {
@@ -269,7 +269,7 @@ pub(super) struct Recent(Option<(Instant, Blockers)>);
 impl Recent {
     /// Says in the plans that drain what would block them. Where budgets cannot be listed nothing
     /// is said of them.
-    pub(super) async fn tell(
+    pub(super) async fn note_in(
         &mut self,
         previewer: &Previewer,
         cluster: &Cluster,
@@ -290,7 +290,7 @@ impl Recent {
         let Some((_, blockers)) = &self.0 else { return };
         let plans = wanted.values_mut().flatten();
         for plan in plans.filter(|plan| drains(plan) && !blockers.found.is_empty()) {
-            blockers.tell(Arc::make_mut(plan), cluster);
+            blockers.note_in(Arc::make_mut(plan), cluster);
         }
     }
 }
@@ -320,10 +320,10 @@ mod tests {
             ],
             left_out: 3,
         };
-        let (told, left_out) = blockers.of(|node| node == "n");
-        let told: Vec<(&str, usize, i64)> =
-            told.iter().map(|it| (it.budget.as_str(), it.pods.len(), it.more_pods)).collect();
-        assert_eq!(told, [("a/here", NAMED, 2), ("a/unknown", 0, 0), ("a/many", 1, 1)]);
+        let (names, left_out) = blockers.of(|node| node == "n");
+        let names: Vec<(&str, usize, i64)> =
+            names.iter().map(|it| (it.budget.as_str(), it.pods.len(), it.more_pods)).collect();
+        assert_eq!(names, [("a/here", NAMED, 2), ("a/unknown", 0, 0), ("a/many", 1, 1)]);
         assert_eq!(left_out, 3);
     }
 }

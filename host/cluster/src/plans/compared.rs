@@ -33,8 +33,8 @@ pub(super) struct Compared {
     pools: BTreeMap<String, (Arc<Deciders>, Effects)>,
     /// Everything that came with those who decide now.
     all: Option<(Digest, Vec<Made>)>,
-    /// What could not be told yet.
-    pub(super) untold: Vec<Made>,
+    /// What could not be reported yet.
+    pub(super) unreported: Vec<Made>,
 }
 
 /// The effects of plans by their names; None: not known.
@@ -74,7 +74,7 @@ impl Deciders {
 
 impl Compared {
     /// Notes how some pools are described now. What the policies that changed since
-    /// each of them was last described make of its plans has to be told.
+    /// each of them was last described make of its plans has to be reported.
     pub(super) fn note(
         &mut self,
         now: &Arc<Deciders>,
@@ -104,7 +104,7 @@ impl Compared {
             };
         }
         if !(made.gentler.is_empty() && made.harsher.is_empty()) {
-            add(&mut self.untold, made);
+            add(&mut self.unreported, made);
         }
     }
 
@@ -113,7 +113,7 @@ impl Compared {
         self.pools.retain(|pool, _| is_there(pool));
     }
 
-    /// What these policies made of all plans that were told of, this included: the
+    /// What these policies made of all plans that were reported, this included: the
     /// sum that stands in their status.
     pub(super) fn sum(&mut self, now: &Deciders, made: &Made) -> Made {
         if self.all.as_ref().is_none_or(|(digest, _)| *digest != now.digest) {
@@ -125,7 +125,7 @@ impl Compared {
     }
 }
 
-/// What the same policies made is told together.
+/// What the same policies made is reported together.
 fn add(all: &mut Vec<Made>, made: Made) {
     match all.iter_mut().find(|it| it.by == made.by) {
         Some(there) => {
@@ -170,20 +170,20 @@ mod tests {
         for pool in ["one", "two"] {
             compared.pool(&first, pool, effects(&[(pool, Effect::Reboot)]));
         }
-        assert_eq!(compared.untold, []);
+        assert_eq!(compared.unreported, []);
         // The other pool cannot be looked at yet.
         compared.pool(&second, "one", effects(&[("one", Effect::None), ("new", Effect::None)]));
-        let told = std::mem::take(&mut compared.untold);
+        let news = std::mem::take(&mut compared.unreported);
         let one = Made { by: set(&["a", "b"]), gentler: were("one"), harsher: Effects::new() };
-        assert_eq!(told, std::slice::from_ref(&one));
-        assert_eq!(compared.sum(&second, &told[0]), one);
+        assert_eq!(news, std::slice::from_ref(&one));
+        assert_eq!(compared.sum(&second, &news[0]), one);
         compared.pool(&second, "one", effects(&[("one", Effect::None)]));
-        assert_eq!(compared.untold, []);
+        assert_eq!(compared.unreported, []);
         // Now it can.
         compared.pool(&second, "two", effects(&[("two", Effect::Refuse)]));
-        let told = std::mem::take(&mut compared.untold);
-        assert_eq!(told, [Made { gentler: Effects::new(), harsher: were("two"), ..one.clone() }]);
-        assert_eq!(compared.sum(&second, &told[0]), Made { harsher: were("two"), ..one });
+        let news = std::mem::take(&mut compared.unreported);
+        assert_eq!(news, [Made { gentler: Effects::new(), harsher: were("two"), ..one.clone() }]);
+        assert_eq!(compared.sum(&second, &news[0]), Made { harsher: were("two"), ..one });
     }
 
     #[test]
@@ -193,9 +193,9 @@ mod tests {
         compared.pool(&first, "one", effects(&[("same", Effect::Drain)]));
         compared.pool(&second, "one", effects(&[("same", Effect::Drain), ("new", Effect::None)]));
         compared.pool(&second, "two", effects(&[("other", Effect::None)]));
-        assert_eq!(compared.untold, []);
+        assert_eq!(compared.unreported, []);
         compared.keep(|pool| pool != "one");
         compared.pool(&first, "one", effects(&[("same", Effect::Reboot)]));
-        assert_eq!(compared.untold, []);
+        assert_eq!(compared.unreported, []);
     }
 }

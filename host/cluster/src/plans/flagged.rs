@@ -13,7 +13,7 @@ use tread_model::effect::Effect;
 
 /// So many nodes are named in a plan.
 const NAMED: usize = 10;
-/// How many pools are told of.
+/// How many pools are named.
 const POOLS: usize = 5;
 /// The API server passes no longer warning on.
 const LONGEST: usize = 256;
@@ -56,7 +56,7 @@ pub(super) fn unpaused(cluster: &Cluster, pool: &str, plans: &[Arc<Described>]) 
 }
 
 /// Says in plans which of the nodes on their way somebody else has.
-pub(super) fn tell(cluster: &Cluster, wanted: &mut BTreeMap<String, Vec<Arc<Described>>>) {
+pub(super) fn note_in_all(cluster: &Cluster, wanted: &mut BTreeMap<String, Vec<Arc<Described>>>) {
     for (pool, plans) in wanted {
         let flagged = of_pool(cluster, pool);
         for plan in plans {
@@ -68,7 +68,7 @@ pub(super) fn tell(cluster: &Cluster, wanted: &mut BTreeMap<String, Vec<Arc<Desc
 }
 
 /// Says in a plan which of its nodes somebody else has.
-pub fn tell_flagged(plan: &mut Described, cluster: &Cluster) {
+pub fn note_flagged(plan: &mut Described, cluster: &Cluster) {
     let flagged = of_pool(cluster, &plan.pool);
     note(plan, &flagged, cluster);
 }

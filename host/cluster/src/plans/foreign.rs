@@ -18,7 +18,7 @@ pub(super) fn is_ours(there: &Standing, pool: &Pool, wanted: &Described) -> bool
     there.pool == pool.name && there.cause == wanted.cause && there.owners.contains(&pool.uid)
 }
 
-/// Removes what stands in the place of a plan, and tells of it. A plan is
+/// Removes what stands in the place of a plan, and reports it. A plan is
 /// written by tread alone, and its name is all that others can go by. What is
 /// tread's own, and was not seen yet, is a conflict.
 pub(super) async fn remove(

@@ -1,4 +1,4 @@
-//! What is told besides plans: what a policy does to those that wait, on the
+//! What is reported besides plans: what a policy does to those that wait, on the
 //! policy itself; and what cannot be planned as it is meant, on whatever it is.
 
 use super::compared::{Compared, Deciders, Effects, Made, effect};
@@ -28,10 +28,10 @@ const POLICIES: &str = "disruptionpolicies";
 const POOL: (&str, &str) = (MACHINE_CONFIG_API, POOL_KIND);
 /// How many plans are named.
 const NAMED: usize = 3;
-/// How often something is tried to be told on a policy.
+/// How often something is tried to be reported on a policy.
 const MOST_TRIES: u32 = 8;
-/// How many nodes that are in several pools are told of.
-const NODES_TOLD_OF: usize = 20;
+/// How many nodes that are in several pools are reported.
+const NODES_REPORTED: usize = 20;
 /// How often something is written that others write at the same time.
 const TRIES: usize = 5;
 
@@ -52,12 +52,12 @@ pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64
     true
 }
 
-/// Tells, once for as long as it is true, of pools that cannot be read and of
+/// Reports, once for as long as it is true, pools that cannot be read and
 /// nodes that are in several pools: neither can be planned as it is meant.
 pub(super) async fn troubles(
     settings: &Settings,
     cluster: &Cluster,
-    told: &mut BTreeSet<(String, String)>,
+    reported: &mut BTreeSet<(String, String)>,
 ) {
     let mut notes = Vec::new();
     for pool in cluster.pools.values() {
@@ -83,14 +83,14 @@ pub(super) async fn troubles(
         }
         Place::Nowhere | Place::Pool(_) | Place::Unplaced(_) | Place::Joining => None,
     });
-    for (node, reason, text) in doubtful.take(NODES_TOLD_OF) {
-        // Where kubectl looks for what is told of a node.
+    for (node, reason, text) in doubtful.take(NODES_REPORTED) {
+        // Where kubectl looks for the Events about a node.
         notes.push((about(("v1", "Node"), node, node), reason, text));
     }
     let mut still = BTreeSet::new();
     for (about, reason, text) in notes {
         let trouble = (about.name.clone().unwrap_or_default(), text);
-        if !told.contains(&trouble) {
+        if !reported.contains(&trouble) {
             let (name, text) = trouble.clone();
             if !settings.leads.now() {
                 return;
@@ -100,15 +100,15 @@ pub(super) async fn troubles(
         }
         still.insert(trouble);
     }
-    *told = still;
+    *reported = still;
 }
 
-/// Tells, once each, of nodes on their way by OpenShift's operator that somebody else has.
+/// Reports, once each, nodes on their way by OpenShift's operator that somebody else has.
 pub(super) async fn flagged(
     settings: &Settings,
     cluster: &Cluster,
     described: &[Arc<Described>],
-    told: &mut BTreeSet<(String, String)>,
+    reported: &mut BTreeSet<(String, String)>,
 ) {
     let mut still = BTreeSet::new();
     for pool in cluster.pools.values() {
@@ -129,19 +129,19 @@ pub(super) async fn flagged(
                 plan.status.effect.as_deref().unwrap_or_default()
             );
             let note = Note { reason: Reason::NodeFlagged, warns: true, text };
-            let is_told = told.contains(&news) || {
+            let is_reported = reported.contains(&news) || {
                 if !settings.leads.now() {
                     return;
                 }
                 let about = about(("v1", "Node"), node, uid);
                 settings.events.report_each(&about, &note, &plan.name).await.is_ok()
             };
-            if is_told {
+            if is_reported {
                 still.insert(news);
             }
         }
     }
-    *told = still;
+    *reported = still;
 }
 
 pub(crate) fn about((version, kind): (&str, &str), name: &str, uid: &str) -> ObjectReference {
@@ -154,15 +154,15 @@ pub(crate) fn about((version, kind): (&str, &str), name: &str, uid: &str) -> Obj
     }
 }
 
-/// The plans that are told of.
+/// The plans that are reported.
 pub(super) struct Plans<'p> {
     pub(super) standing: &'p BTreeMap<String, Standing>,
     pub(super) described: &'p [Arc<Described>],
 }
 
-/// What is to be told on a policy.
+/// What is still to be reported on a policy.
 #[derive(Debug)]
-pub(super) struct Untold {
+pub(super) struct Unreported {
     policy: String,
     /// News.
     text: String,
@@ -173,25 +173,25 @@ pub(super) struct Untold {
     tries: u32,
 }
 
-/// Tells of the plans that a change of policies made gentler or harsher: on the
-/// plans themselves. What is to be told on the policies comes back.
+/// Reports the plans that a change of policies made gentler or harsher: on the
+/// plans themselves. What is to be reported on the policies comes back.
 pub(super) async fn policies_changed(
     settings: &Settings,
     now: &Deciders,
     compared: &mut Compared,
     plans: &Plans<'_>,
-) -> Vec<Untold> {
-    let mut untold = Vec::new();
-    for made in std::mem::take(&mut compared.untold) {
+) -> Vec<Unreported> {
+    let mut unreported = Vec::new();
+    for made in std::mem::take(&mut compared.unreported) {
         let sum = sentence(&compared.sum(now, &made));
         let text = sentence(&made);
-        // One that is gone cannot be told on itself.
+        // Nothing can be reported on one that is gone.
         let (there, gone): (Vec<&String>, Vec<&String>) =
             made.by.iter().partition(|name| now.has(name));
         for name in gone {
             tracing::info!(policy = name, "is gone: {text}");
         }
-        untold.extend(there.into_iter().map(|name| Untold {
+        unreported.extend(there.into_iter().map(|name| Unreported {
             policy: name.clone(),
             text: text.clone(),
             sum: sum.clone(),
@@ -207,7 +207,7 @@ pub(super) async fn policies_changed(
                 _ => continue,
             };
             if !settings.leads.now() {
-                return untold;
+                return unreported;
             }
             let text = changed(plan, word, before, &policies);
             let note = Note { reason: Reason::PlanChanged, warns: word == "harsher", text };
@@ -217,7 +217,7 @@ pub(super) async fn policies_changed(
             settings.events.report(&about, &note).await;
         }
     }
-    untold
+    unreported
 }
 
 /// What changed of a plan, from what to what. Beside OpenShift's operator that is
@@ -238,25 +238,28 @@ fn changed(plan: &Described, word: &str, before: Option<Effect>, policies: &str)
     }
 }
 
-/// Tells it on the policies; what could not be told comes back. The status of a
+/// Reports it on the policies; what could not be reported comes back. The status of a
 /// new policy, which says what it is called in plans, may be on its way.
-pub(super) async fn on_policies(settings: &Settings, untold: Vec<Untold>) -> Vec<Untold> {
-    if untold.is_empty() {
-        return untold;
+pub(super) async fn on_policies(
+    settings: &Settings,
+    unreported: Vec<Unreported>,
+) -> Vec<Unreported> {
+    if unreported.is_empty() {
+        return unreported;
     }
-    let Some(objects) = list(settings).await else { return untold };
+    let Some(objects) = list(settings).await else { return unreported };
     let mut still = Vec::new();
-    for mut it in untold {
+    for mut it in unreported {
         let is_it = |object: &&DisruptionPolicy| {
             let name = object.status.as_ref().and_then(|status| status.name.as_ref());
             name.is_some_and(|name| *name == it.policy)
         };
         let found = objects.iter().find(is_it);
-        let told = match found {
+        let is_written = match found {
             Some(object) => patch(settings, object, json!({"pendingPlans": it.sum})).await,
             None => false,
         };
-        match found.filter(|_| told) {
+        match found.filter(|_| is_written) {
             Some(object) => {
                 let note = Note { reason: Reason::PlansChanged, warns: it.warns, text: it.text };
                 settings.events.report(&object.object_ref(&()), &note).await;

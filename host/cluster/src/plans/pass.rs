@@ -1,10 +1,10 @@
 //! A pass over some pools: what their nodes will go through, and what has to be
-//! written and told for it.
+//! written and reported for it.
 
 mod plan;
 mod prepare;
 mod publish;
-mod tell;
+mod report;
 mod write;
 
 use super::blockers::Recent;
@@ -16,8 +16,8 @@ use super::undrained;
 use plan::{Planned, Remembered, plan};
 use prepare::prepare;
 use publish::publish;
+use report::{Reporting, Said, report};
 use std::collections::{BTreeMap, BTreeSet};
-use tell::{Said, Telling, tell};
 use write::{Writing, Written, write};
 
 /// What a pass is over.
@@ -66,10 +66,10 @@ impl Planning {
         let Planned { mut wanted, failed } = plan(previewer, &current, &prepared, planned).await;
         let cluster = &prepared.cluster;
         if settings.leads.now() {
-            blockers.tell(previewer, cluster, &mut wanted).await;
+            blockers.note_in(previewer, cluster, &mut wanted).await;
         }
-        flagged::tell(cluster, &mut wanted);
-        undrained::tell(cluster, &mut wanted);
+        flagged::note_in_all(cluster, &mut wanted);
+        undrained::note_in_all(cluster, &mut wanted);
         publish(settings, previewer, cluster, &wanted);
         let mut outcome = PassOutcome::default();
         let is_empty = |(name, plans): (&String, &Vec<_>)| plans.is_empty().then(|| name.clone());
@@ -83,7 +83,7 @@ impl Planning {
             known_since: pass.known_since,
         };
         let not_written = write(settings, &writing, written).await;
-        let telling = Telling {
+        let reporting = Reporting {
             cluster,
             current: &current,
             wanted: &wanted,
@@ -91,10 +91,10 @@ impl Planning {
             standing: &pass.standing,
             decisions: planned.values().map(|it| &it.decisions).collect(),
         };
-        let is_untold = tell(settings, &telling, said).await;
+        let is_left = report(settings, &reporting, said).await;
         outcome.again.extend(not_written);
         // With whichever pool.
-        outcome.again.extend(pass.pools.first().filter(|_| is_untold).cloned());
+        outcome.again.extend(pass.pools.first().filter(|_| is_left).cloned());
         outcome
     }
 }

@@ -10,7 +10,7 @@ use tread_kube::api::disruption_plan::DrainSkipped;
 use tread_kube::clean::clean;
 use tread_model::effect::Effect;
 
-/// So many pools are told of.
+/// So many pools are named.
 const POOLS: usize = 5;
 
 /// Whether a node of a pool is not drained.
@@ -19,7 +19,7 @@ pub(super) fn is_skipped(node: &str, pool: &str, cluster: &Cluster) -> bool {
 }
 
 /// Says in a plan how many of its nodes are not drained, and why.
-pub fn tell_undrained(plan: &mut Described, cluster: &Cluster) {
+pub fn note_undrained(plan: &mut Described, cluster: &Cluster) {
     let drained = plan.status.transitions.iter();
     let drained = drained.filter(|way| way.steps.iter().any(|step| step.r#do == "drain"));
     let from: BTreeSet<&str> = drained.map(|way| &*way.from).collect();
@@ -48,12 +48,12 @@ fn without_drain(effect: &str) -> String {
 }
 
 /// The same in all that is wanted.
-pub(super) fn tell(cluster: &Cluster, wanted: &mut BTreeMap<String, Vec<Arc<Described>>>) {
+pub(super) fn note_in_all(cluster: &Cluster, wanted: &mut BTreeMap<String, Vec<Arc<Described>>>) {
     if !cluster.by_tread {
         return;
     }
     for plan in wanted.values_mut().flatten() {
-        tell_undrained(Arc::make_mut(plan), cluster);
+        note_undrained(Arc::make_mut(plan), cluster);
     }
 }
 

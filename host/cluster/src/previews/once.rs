@@ -128,8 +128,9 @@ mod tests {
         assert_eq!((once.len(), &plans), (3, &before));
         let at = |plan: &Described| std::ptr::from_ref(&*plan.status.transitions[0].changes[0]);
         assert!(plans.iter().all(|plan| at(plan) == at(&plans[0])));
-        let told = |plan: &Described| std::ptr::from_ref(&*plan.status.transitions[0].warnings[0]);
-        assert!(plans.iter().all(|plan| told(plan) == told(&plans[0])));
+        let warning =
+            |plan: &Described| std::ptr::from_ref(&*plan.status.transitions[0].warnings[0]);
+        assert!(plans.iter().all(|plan| warning(plan) == warning(&plans[0])));
         drop(before);
         plans.truncate(1);
         once.forget();

@@ -12,7 +12,7 @@ use tread_model::effect::Effect;
 use tread_model::plan::{Plan, PlanOutcome};
 use tread_model::text::and_more;
 
-/// How many pools are told of.
+/// How many pools are named.
 const MOST_POOLS: usize = 5;
 
 /// How much there is to know besides: more is in the plan.
@@ -22,7 +22,7 @@ const MOST_NOTES: usize = 10;
 #[derive(Debug)]
 pub struct Line {
     pool: String,
-    told: Option<Happens>,
+    happens: Option<Happens>,
     /// What is a secret, and counts as changed.
     secrets: BTreeSet<String>,
     /// The gravest first, each once.
@@ -51,19 +51,19 @@ impl Happens {
 impl Line {
     /// The pool, if something happens to its nodes.
     pub fn concerns(&self) -> Option<&str> {
-        self.told.is_some().then_some(self.pool.as_str())
+        self.happens.is_some().then_some(self.pool.as_str())
     }
 
     /// The pool, if its nodes are drained for it.
     pub fn drains(&self) -> Option<&str> {
-        let effect = self.told.as_ref()?.effect;
+        let effect = self.happens.as_ref()?.effect;
         matches!(effect, Effect::Drain | Effect::Reboot).then_some(self.pool.as_str())
     }
 
     /// Says what happens in other words.
     pub fn reword(&mut self, words: impl FnOnce(&str) -> String) {
-        if let Some(told) = &mut self.told {
-            told.words = words(&told.words);
+        if let Some(happens) = &mut self.happens {
+            happens.words = words(&happens.words);
         }
     }
 }
@@ -85,15 +85,15 @@ pub fn lines(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
     let notes = lines.iter().flat_map(|line| line.notes.iter().map(move |note| (note, &line.pool)));
     let (grave, others): (Vec<_>, Vec<_>) =
         notes.filter(|(note, _)| seen.insert(*note)).partition(|(note, _)| is_grave(note));
-    let told = |notes: Vec<(&String, &String)>| -> Vec<String> {
+    let sentences = |notes: Vec<(&String, &String)>| -> Vec<String> {
         notes.iter().map(|(note, pool)| format!("tread: pool {pool}: {note}")).collect()
     };
-    let (grave, others) = (told(grave), told(others));
-    let mut told: Vec<Happens> = lines.into_iter().filter_map(|line| line.told).collect();
-    told.sort_by_cached_key(|it| (Reverse(it.effect), Reverse(it.nodes), it.text()));
-    let left_out = told.len().saturating_sub(MOST_POOLS);
-    let nodes: i64 = told.iter().skip(MOST_POOLS).map(|it| it.nodes).sum();
-    let mut lines: Vec<String> = told.iter().take(MOST_POOLS).map(Happens::text).collect();
+    let (grave, others) = (sentences(grave), sentences(others));
+    let mut happens: Vec<Happens> = lines.into_iter().filter_map(|line| line.happens).collect();
+    happens.sort_by_cached_key(|it| (Reverse(it.effect), Reverse(it.nodes), it.text()));
+    let left_out = happens.len().saturating_sub(MOST_POOLS);
+    let nodes: i64 = happens.iter().skip(MOST_POOLS).map(|it| it.nodes).sum();
+    let mut lines: Vec<String> = happens.iter().take(MOST_POOLS).map(Happens::text).collect();
     if left_out > 0 {
         let pools = if left_out == 1 { "pool" } else { "pools" };
         lines.push(format!("tread: and {left_out} more {pools} with {}", counted(nodes)));
@@ -129,13 +129,13 @@ fn of_secrets(secrets: &BTreeSet<&str>) -> Option<String> {
 /// What a change does to the pool of a preview; None: nothing, and there is
 /// nothing to know besides.
 pub fn line(preview: &Preview, cause: &Cause) -> Option<Line> {
-    let told = of_pool(preview, cause);
+    let happens = of_pool(preview, cause);
     let notes = notes(preview, cause);
-    if told.is_none() && notes.is_empty() {
+    if happens.is_none() && notes.is_empty() {
         return None;
     }
-    let secrets = if told.is_some() { preview.secrets.clone() } else { BTreeSet::new() };
-    Some(Line { pool: preview.work.pool.name.clone(), told, secrets, notes })
+    let secrets = if happens.is_some() { preview.secrets.clone() } else { BTreeSet::new() };
+    Some(Line { pool: preview.work.pool.name.clone(), happens, secrets, notes })
 }
 
 fn of_pool(preview: &Preview, cause: &Cause) -> Option<Happens> {

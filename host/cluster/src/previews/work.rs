@@ -102,8 +102,8 @@ fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
     let changed = changed.into_iter().any(|config| is_since(config.modified, rendered_at));
     let mirrors = mirrors_since(cluster, rendered_at);
     // What was deleted or taken from the pool is then seen by what was rendered alone.
-    let untold = target.sources.is_empty();
-    let pending = others || changed || mirrors || untold;
+    let is_unknown = target.sources.is_empty();
+    let pending = others || changed || mirrors || is_unknown;
 
     let rendered_key = cluster.configs.key(&target.name);
     let to = match rendered_key.clone() {
@@ -146,7 +146,7 @@ fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
         operated: cluster.rolls_out(pool) == RollsOut::Operator,
         single_replica: cluster.members.are_single_replica(&pool.name),
         since: settled.name.clone(),
-        doubt: untold.then(|| made_of_unknown(&target.name)),
+        doubt: is_unknown.then(|| made_of_unknown(&target.name)),
     })
 }
 

@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tread_cluster::boot_images::machine::Key;
-use tread_cluster::boot_images::telling;
+use tread_cluster::boot_images::noting;
 use tread_cluster::boot_images::{Booted, NewestNode};
 use tread_kube::api::boot_images::FirstBoot;
 use tread_kube::api::machines::{
@@ -34,10 +34,10 @@ async fn what_a_machine_said_at_its_first_boot_is_told_on_the_object_for_a_day()
     let status = cluster.until("Upgradeable", "True", "NothingToJudge").await;
     assert!(!status.conditions.iter().any(|it| it.type_ == "FirstBootsWithinLimit"));
     // Two replicas hear of machines at the same time.
-    let start = || telling::start(running.settings.clone(), running.known.clone());
-    let ((one, tells_one), (two, tells_two)) = (start(), start());
-    let telling = tokio::spawn(async move { tokio::join!(tells_one, tells_two) });
-    assert!(one.tell(said("worker-1", false)));
+    let start = || noting::start(running.settings.clone(), running.known.clone());
+    let ((one, writes_one), (two, writes_two)) = (start(), start());
+    let writing = tokio::spawn(async move { tokio::join!(writes_one, writes_two) });
+    assert!(one.take(said("worker-1", false)));
     let status = cluster.until("FirstBootsWithinLimit", "False", "MachineWarned").await;
     let message = Cluster::message(&status, "FirstBootsWithinLimit");
     for word in ["worker-1 (192.0.2.7)", "pool infra", "412.86.202308081056-0", "tread bootimages"]
@@ -48,8 +48,8 @@ async fn what_a_machine_said_at_its_first_boot_is_told_on_the_object_for_a_day()
     cluster.event("MachineTooOld").await;
     for at in 0..12 {
         assert!(
-            one.tell(said(&format!("one-{at}"), false))
-                && two.tell(said(&format!("two-{at}"), true))
+            one.take(said(&format!("one-{at}"), false))
+                && two.take(said(&format!("two-{at}"), true))
         );
     }
     eventually("both are heard, as far as there is room", async || {
@@ -74,7 +74,7 @@ async fn what_a_machine_said_at_its_first_boot_is_told_on_the_object_for_a_day()
     cluster.kubectl(&to);
     let status = cluster.until("FirstBootsWithinLimit", "True", "AsExpected").await;
     assert!(status.first_boots.is_empty(), "{:?}", status.first_boots);
-    telling.abort();
+    writing.abort();
 }
 
 fn key(kind: &Kind, name: &str) -> Key {

@@ -183,14 +183,14 @@ impl Cluster {
     }
 
     fn run_so(&self, block_upgrades: bool) -> Running {
-        let (leads, told) = watch::channel(true);
+        let (leads, leading) = watch::channel(true);
         let watches = Watches::default();
         let (index, indexing) = index::start(&self.client, "default", &watches, &self.metrics);
         let settings = Settings {
             client: self.client.clone(),
             index,
             namespace: self.namespace.clone(),
-            leads: Leading::without_election(told, None),
+            leads: Leading::without_election(leading, None),
             block_upgrades,
             watches: watches.clone(),
             metrics: self.metrics.clone(),

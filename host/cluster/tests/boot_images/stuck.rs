@@ -83,24 +83,25 @@ async fn a_machine_of_an_old_image_that_gets_no_node_after_a_scale_up_is_named_w
         .says("MachinesJoin", "openshift-machine-api/never: set=in (a) in its matchLabels")
         .await;
     cluster.event("MachineStuck").await;
-    let told = || {
+    let reported = || {
         let field = "--field-selector=reason=MachineStuck";
         let path =
             "-o=jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {end}";
-        let told = cluster.kubectl(&["get", "events", "-A", field, path]);
-        let mut told: Vec<String> = told.split_whitespace().map(str::to_owned).collect();
-        told.sort();
-        told
+        let about = cluster.kubectl(&["get", "events", "-A", field, path]);
+        let mut about: Vec<String> = about.split_whitespace().map(str::to_owned).collect();
+        about.sort();
+        about
     };
-    tread_test_bed::eventually("both are told", async || (told().len() == 2).then_some(())).await;
-    assert_eq!(told(), ["Machine/old-stuck", "MachineSet/old"]);
+    tread_test_bed::eventually("both are told", async || (reported().len() == 2).then_some(()))
+        .await;
+    assert_eq!(reported(), ["Machine/old-stuck", "MachineSet/old"]);
 
     // An admin waits for less.
     cluster.spec(r#"{"stuckAfterMinutes": 1}"#);
     cluster.says("MachinesJoin", "old-young").await;
 
     tread_test_bed::eventually("one whose name begins another's is told", async || {
-        told().iter().any(|it| it == "Machine/old-stuc").then_some(())
+        reported().iter().any(|it| it == "Machine/old-stuc").then_some(())
     })
     .await;
 

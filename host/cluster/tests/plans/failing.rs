@@ -212,8 +212,8 @@ async fn a_pool_that_cannot_be_planned_while_policies_change_is_told_of_when_it_
         let name = plan.name_any();
         let selector = format!("involvedObject.name={name},reason=PlanChanged");
         let args = ["get", "events", "-o", "name", "--field-selector", &selector];
-        let told = cluster.plane.kubectl(&args).unwrap().stdout;
-        told.lines().count()
+        let events = cluster.plane.kubectl(&args).unwrap().stdout;
+        events.lines().count()
     };
     eventually("the one is told of", async || (changed(&b) == 1).then_some(())).await;
     assert_eq!(changed(&a), 0);
@@ -287,9 +287,9 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
     }
     let lines =
         tread.previewer.warnings(asked("50-nested", &json!({"config": nested}))).await.lines;
-    let told =
+    let is_of_nested =
         |line: &String| line.contains("count on drain + reboot") && line.contains("50-nested");
-    assert!(lines.iter().any(told), "{lines:?}");
+    assert!(lines.iter().any(is_of_nested), "{lines:?}");
     // What fits is planned as it was.
     let lines = tread.previewer.warnings(asked("50-few", &of_files(2))).await.lines;
     assert!(lines.iter().any(|line| line.contains("file:/a0 and 1 more")), "{lines:?}");

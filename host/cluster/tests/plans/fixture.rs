@@ -319,7 +319,7 @@ impl Tread {
     ) -> Tread {
         let (policies, published) = watch::channel(Arc::new(current(&[])));
         let (leads, leading) = watch::channel(true);
-        let tell = leading.clone();
+        let leads_members = leading.clone();
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let leases = node_lease::NAMESPACE;
         let (index, indexing) = index::start_where(client, leases, &watches, &metrics, by_tread);
@@ -335,10 +335,10 @@ impl Tread {
             keep,
             by_tread,
         });
-        let telling = membership::start(membership::Settings {
+        let membership = membership::start(membership::Settings {
             previewer: previewer.clone(),
             boot_images,
-            leads: Leading::without_election(tell, at_most),
+            leads: Leading::without_election(leads_members, at_most),
             metrics: metrics.clone(),
             events: Events::new(client.clone(), "test", "Judge", &metrics),
         });
@@ -348,7 +348,7 @@ impl Tread {
             leads,
             metrics,
             watches,
-            task: tokio::spawn(join3(indexing, controller, telling).map(drop)),
+            task: tokio::spawn(join3(indexing, controller, membership).map(drop)),
         }
     }
 }

@@ -42,8 +42,8 @@ fn asked(object: &Value, before: Option<&Value>, subresource: Option<&str>) -> A
     Asked::read(review.to_string().as_bytes()).unwrap()
 }
 
-/// What was told of machines: kind, name and text.
-async fn told(cluster: &Cluster) -> Vec<(String, String, String)> {
+/// What was reported of machines: kind, name and text.
+async fn reported(cluster: &Cluster) -> Vec<(String, String, String)> {
     let events: Api<Event> = Api::all(cluster.client.clone());
     let all = events.list(&ListParams::default()).await.unwrap().items;
     let of_machines =
@@ -110,7 +110,7 @@ async fn machines_that_will_stray_are_told_of_before_one_boots_with_what_they_go
     count(1).await;
     for (kind, name) in [("MachineSet", "infra-a"), ("MachineConfigPool", "infra")] {
         let text = eventually(&format!("{kind} {name} is told of"), async || {
-            let all = told(&cluster).await;
+            let all = reported(&cluster).await;
             all.into_iter().find(|(k, n, _)| k == kind && n == name).map(|it| it.2)
         })
         .await;
@@ -118,7 +118,7 @@ async fn machines_that_will_stray_are_told_of_before_one_boots_with_what_they_go
             assert!(text.contains(words), "{text}");
         }
     }
-    assert!(told(&cluster).await.iter().all(|(_, name, _)| name != "infra-b"));
+    assert!(reported(&cluster).await.iter().all(|(_, name, _)| name != "infra-b"));
 
     // Whoever makes it or scales it up is warned, and nobody else.
     let lines = async |asked: Asked| warnings(&tread.previewer, &known, &asked).await;

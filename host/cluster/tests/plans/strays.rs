@@ -43,8 +43,8 @@ async fn patch_labels(cluster: &Cluster, node: &str, labels: serde_json::Value) 
     cluster.api::<Node>().patch(node, &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// What was told of strays: kind, name and text.
-async fn told(cluster: &Cluster) -> Vec<(String, String, String)> {
+/// What was reported of strays: kind, name and text.
+async fn reported(cluster: &Cluster) -> Vec<(String, String, String)> {
     let events: Api<Event> = Api::all(cluster.client.clone());
     let all = events.list(&ListParams::default()).await.unwrap().items;
     let of_strays = all.into_iter().filter(|it| it.reason.as_deref() == Some("NodeStrays"));
@@ -95,7 +95,7 @@ async fn a_node_that_strays_is_told_of_on_itself_both_pools_and_the_plan_that_wo
                 let is_it = |(k, n, text): &(String, String, String)| {
                     (k.as_str(), n.as_str()) == (kind, about) && text.contains(&command)
                 };
-                told(&cluster).await.iter().any(is_it).then_some(())
+                reported(&cluster).await.iter().any(is_it).then_some(())
             })
             .await;
         }
@@ -140,10 +140,10 @@ async fn a_node_that_strays_is_told_of_on_itself_both_pools_and_the_plan_that_wo
         all.iter().filter(|(kind, node, _)| kind == "Node" && node == name).count()
     };
     eventually("the last one is told of", async || {
-        (count(&told(&cluster).await, "last") == 1).then_some(())
+        (count(&reported(&cluster).await, "last") == 1).then_some(())
     })
     .await;
-    let all = told(&cluster).await;
+    let all = reported(&cluster).await;
     assert_eq!((count(&all, "new-22"), count(&all, "new-18")), (1, 1), "{all:#?}");
 }
 
@@ -217,14 +217,14 @@ async fn an_event_that_failed_is_told_once_the_api_server_takes_it() {
         tread.metrics.text().ok().filter(|text| text.contains(failed))
     })
     .await;
-    assert_eq!(told(&cluster).await, []);
+    assert_eq!(reported(&cluster).await, []);
     let webhook = ["delete", "validatingwebhookconfiguration", "no-events"];
     cluster.plane.kubectl(&webhook).unwrap().success().unwrap();
     for (kind, name) in
         [("Node", "new"), ("MachineConfigPool", "infra"), ("MachineConfigPool", "worker")]
     {
         eventually(&format!("{kind} {name} is told of"), async || {
-            let all = told(&cluster).await;
+            let all = reported(&cluster).await;
             all.iter().any(|it| (it.0.as_str(), it.1.as_str()) == (kind, name)).then_some(())
         })
         .await;

@@ -51,9 +51,9 @@ async fn what_goes_from_a_pool_that_does_not_say_what_it_is_made_of_is_planned()
         let [plan] = plans.as_slice() else { panic!("{plans:?}") };
         assert_eq!(plan.cause.to_string(), "MachineConfig/50-a deleted");
         assert_eq!(plan.status.effect.as_deref(), Some(REBOOT));
-        let told = &plan.status.transitions[0].warnings;
+        let noted = &plan.status.transitions[0].warnings;
         let doubt = format!("it cannot be told what {rendered} was made of");
-        assert!(told.iter().any(|it| it.starts_with(&doubt)), "{told:?}");
+        assert!(noted.iter().any(|it| it.starts_with(&doubt)), "{noted:?}");
         let lines = warnings(&previews, &cause("50-a", CauseEvent::Deleted));
         assert!(lines[0].starts_with("tread: pool worker, 2 nodes: drain + reboot"), "{lines:?}");
     }
@@ -136,9 +136,9 @@ async fn a_laptop_counts_what_waits_in_a_pool_that_nobody_renders() {
         ("MachineConfigPool/worker rollout", Effect::Reboot),
     ];
     assert_eq!(said, expected.map(|(cause, effect)| (cause.to_owned(), effect)));
-    let told = plans[0].status.transitions[0].warnings[0].as_str();
-    assert!(told.starts_with("It is not known what these nodes have"), "{told}");
-    assert!(told.contains(&format!("{} ({REBOOT})", waits.name_any())), "{told}");
+    let warning = plans[0].status.transitions[0].warnings[0].as_str();
+    assert!(warning.starts_with("It is not known what these nodes have"), "{warning}");
+    assert!(warning.contains(&format!("{} ({REBOOT})", waits.name_any())), "{warning}");
 
     // What is in the cluster already is what waits, not nothing.
     let again = asked(&laptop, about_to("50-a", "/etc/a")).await;

@@ -111,7 +111,7 @@ async fn while_a_new_version_waits_for_an_admin_the_one_before_goes_on() {
     assert_eq!((approved.as_str(), reason.as_str()), ("False", "NeedsApproval"));
     assert!(message.ends_with("The version before, 1.0.0, goes on deciding."), "{message}");
     let place = format!("{namespace}/app");
-    told(&client, &place, "PolicyNeedsApproval").await;
+    event_text(&client, &place, "PolicyNeedsApproval").await;
     let goes_on = |it: &Current| {
         let all = it.policies.policies();
         let unapproved = all.iter().any(|it| it.identity.digest.to_string() == digest(&wide(2)));

@@ -48,7 +48,7 @@ async fn at_rest_nothing_is_asked_and_what_changes_while_the_api_server_is_away_
     until_state(&client, &format!("{namespace}.bad"), State::Failed).await;
     until_state(&client, "registries", State::Loaded).await;
     until_current(&replica, |it| it.settled && has(it, "one1") && has(it, "two1")).await;
-    told(&client, &format!("{namespace}/bad"), "PolicyFailed").await;
+    event_text(&client, &format!("{namespace}/bad"), "PolicyFailed").await;
 
     // It comes to rest, and stays there.
     let mut before = requests(plane);
@@ -108,7 +108,7 @@ async fn modules_beyond_the_room_cost_reboots_and_who_came_first_stays() {
     let (_, reason, message) = condition(&status, "Loaded");
     assert_eq!(reason, "TooLarge");
     assert!(message.contains(&format!("together may have {bytes} bytes")), "{message}");
-    told(&client, &format!("{namespace}/aaa1"), "PolicyFailed").await;
+    event_text(&client, &format!("{namespace}/aaa1"), "PolicyFailed").await;
     let current = until_current(&replica, |it| has(it, &object)).await;
     assert_eq!(cost(&current, "/etc/aaa1/none", ""), "drain, reboot");
     assert_eq!(cost(&current, "/etc/one1/none", ""), "");
@@ -116,7 +116,7 @@ async fn modules_beyond_the_room_cost_reboots_and_who_came_first_stays() {
     // A namespace has room for so many.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     put(&client, &namespace, "aaa2", policy("aaa2", 1)).await;
-    let text = told(&client, &format!("{namespace}/aaa2"), "TooManyPolicies").await;
+    let text = event_text(&client, &format!("{namespace}/aaa2"), "TooManyPolicies").await;
     assert!(text.contains("has 3 policies already"), "{text}");
 
     let gone = ["-n", &namespace, "delete", "configmap", "one1"];

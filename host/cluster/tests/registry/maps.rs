@@ -28,7 +28,7 @@ async fn a_labelled_config_map_registers_itself_and_goes_with_its_policy() {
     let current = until_current(replica, |it| has(it, &name)).await;
     let path = format!("/etc/{name}/restart");
     assert_eq!(cost(&current, &path, "app.service"), "restart app.service");
-    let text = told(&client, &format!("{namespace}/app"), "PolicyLoaded").await;
+    let text = event_text(&client, &format!("{namespace}/app"), "PolicyLoaded").await;
     assert!(text.contains("was loaded and checked"), "{text}");
 
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
@@ -36,7 +36,7 @@ async fn a_labelled_config_map_registers_itself_and_goes_with_its_policy() {
     until_gone(&client, &object).await;
     let current = until_current(replica, |it| !has(it, &name)).await;
     assert!(cost(&current, &path, "app.service") == "drain, reboot");
-    let text = told(&client, &object, "PolicyWithdrawn").await;
+    let text = event_text(&client, &object, "PolicyWithdrawn").await;
     assert!(text.contains(&format!("The ConfigMap {namespace}/app, or its label, is gone")));
     // The copy belongs to the object, and goes with it.
     let copies: Api<ConfigMap> = Api::namespaced(client.clone(), OWN);
@@ -59,7 +59,7 @@ async fn what_an_admin_granted_and_is_lost_with_the_config_map_is_told_of() {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
     maps.delete("app", &DeleteParams::default()).await.unwrap();
     until_gone(&client, &object).await;
-    let text = told(&client, &object, "PolicyWithdrawn").await;
+    let text = event_text(&client, &object, "PolicyWithdrawn").await;
     let lost = "is lost with it: spec.approved, spec.mayRelax.";
     assert!(text.contains(lost), "{text}");
 
@@ -94,7 +94,7 @@ async fn a_config_map_elsewhere_is_ignored_and_told_why_until_an_admin_allows_it
     let namespace = plane.namespace("other").unwrap();
     let name = four_letters();
     put(&client, &namespace, &name, policy(&name, 1)).await;
-    let text = told(&client, &format!("{namespace}/{name}"), "NamespaceNotAllowed").await;
+    let text = event_text(&client, &format!("{namespace}/{name}"), "NamespaceNotAllowed").await;
     let way = format!("kubectl label namespace {namespace} tread.dev/policies=allowed");
     assert!(text.contains(&way), "{text}");
     let policies: Api<DisruptionPolicy> = Api::all(client.clone());

@@ -351,7 +351,7 @@ pub fn cost(current: &Current, path: &str, text: &str) -> String {
 }
 
 /// Waits for an Event about an object, NAME or NAMESPACE/NAME; gives its text.
-pub async fn told(client: &Client, object: &str, reason: &str) -> String {
+pub async fn event_text(client: &Client, object: &str, reason: &str) -> String {
     let (namespace, name) = match object.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, object),

@@ -19,7 +19,7 @@ use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus, crds};
 use tread_model::text::is_unfit;
 use tread_test_bed::{ControlPlane, eventually};
 
-async fn told_of(client: &Client, namespace: &str, reason: &str) -> Vec<Event> {
+async fn events_for(client: &Client, namespace: &str, reason: &str) -> Vec<Event> {
     let events: Api<Event> = Api::namespaced(client.clone(), namespace);
     events.list(&ListParams::default().fields(&format!("reason={reason}"))).await.unwrap().items
 }
@@ -49,13 +49,13 @@ async fn very_many_config_maps_without_permission_delay_nobody_and_are_told_of_o
         let of = Some(digest(&policy("good", version)));
         until(&client, &format!("{namespace}.good"), |it| it.digest == of).await;
         eventually("it is told", async || {
-            (!told_of(&client, &elsewhere, "NamespaceNotAllowed").await.is_empty()).then_some(())
+            (!events_for(&client, &elsewhere, "NamespaceNotAllowed").await.is_empty()).then_some(())
         })
         .await;
         // What comes last in a round was written.
         put(&client, &namespace, "last", spoiled(policy("last", version))).await;
-        told(&client, &format!("{namespace}/last"), "PolicyFailed").await;
-        let all = told_of(&client, &elsewhere, "NamespaceNotAllowed").await;
+        event_text(&client, &format!("{namespace}/last"), "PolicyFailed").await;
+        let all = events_for(&client, &elsewhere, "NamespaceNotAllowed").await;
         let [event] = all.as_slice() else { panic!("{all:#?}") };
         let note = event.note.clone().unwrap();
         assert!(note.contains(&format!("{} more ConfigMaps here", MANY - 1)), "{note}");

@@ -51,7 +51,7 @@ async fn a_good_version_takes_over_and_a_bad_one_leaves_the_last_good_one_decidi
     let (loaded, reason, message) = condition(&status, "Loaded");
     assert_eq!((loaded.as_str(), reason.as_str()), ("False", "NotAComponent"));
     assert!(message.contains("The version before, 1.0.0, goes on deciding"), "{message}");
-    let text = told(&client, &format!("{namespace}/app"), "PolicyLastGood").await;
+    let text = event_text(&client, &format!("{namespace}/app"), "PolicyLastGood").await;
     assert!(text.starts_with("not-a-component: "), "{text}");
     put(&client, &namespace, "app", b"no module".to_vec()).await;
     let failed = Some(digest(b"no module"));
@@ -94,7 +94,7 @@ async fn a_policy_that_was_never_good_costs_reboots_for_what_it_says_that_it_cla
     // Known to be bad.
     let current = until_current(replica, |it| it.settled && has(it, &object)).await;
     assert!(cost(&current, &path, "") == "drain, reboot");
-    told(&client, &format!("{namespace}/app"), "PolicyFailed").await;
+    event_text(&client, &format!("{namespace}/app"), "PolicyFailed").await;
 }
 
 #[tokio::test]

@@ -244,8 +244,8 @@ async fn ask(
     }
     let cluster = previewer.snapshot();
     all.iter_mut().flat_map(OfPool::plans_mut).for_each(|plan| {
-        plans::tell_flagged(plan, &cluster);
-        plans::tell_undrained(plan, &cluster);
+        plans::note_flagged(plan, &cluster);
+        plans::note_undrained(plan, &cluster);
     });
     let drains = all.iter().flat_map(OfPool::plans).any(|it| it.effect >= Effect::Drain);
     if drains {
@@ -258,7 +258,7 @@ async fn ask(
 async fn blocked(all: &mut [OfPool], cluster: &Cluster, client: &Client) {
     match Blockers::find(client, &Metrics::new()).await {
         Ok(blockers) => all.iter_mut().flat_map(OfPool::plans_mut).for_each(|plan| {
-            blockers.tell(plan, cluster);
+            blockers.note_in(plan, cluster);
         }),
         Err(failed) => {
             warn(&format!("who would block a drain is not known: {failed}"));

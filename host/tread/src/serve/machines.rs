@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use std::sync::Arc;
-use tread_cluster::boot_images::telling::FirstBoots;
+use tread_cluster::boot_images::noting::FirstBoots;
 use tread_cluster::membership::sent_away::{self, Why};
 use tread_enforce::rollouts::{Joining, NotServed};
 use tread_front::admission::{Certificates, Purpose, Settings};
@@ -76,16 +76,16 @@ pub(super) fn certificates(
 pub(super) fn serving(
     certificates: Certificates,
     joining: Joining,
-    tells: Tells,
+    reports: Reports,
     metrics: &Metrics,
 ) -> Serves {
-    let answers = Arc::new(Answers { joining, tells });
+    let answers = Arc::new(Answers { joining, reports });
     let router = machines(answers.clone(), metrics).merge(first_boots(answers, metrics));
     Serves { router, certificates }
 }
 
-/// What is told of machines.
-pub(super) struct Tells {
+/// Where it is reported what is heard of machines.
+pub(super) struct Reports {
     pub(super) first_boots: FirstBoots,
     pub(super) sent_away: sent_away::SentAway,
 }
@@ -93,7 +93,7 @@ pub(super) struct Tells {
 /// What machines ask is answered by what lets their nodes join.
 struct Answers {
     joining: Joining,
-    tells: Tells,
+    reports: Reports,
 }
 
 impl Machines for Answers {
@@ -140,7 +140,7 @@ impl Machines for Answers {
             stopped: report.stopped,
             at: Time(Timestamp::now()),
         };
-        if self.tells.first_boots.tell(said) {
+        if self.reports.first_boots.take(said) {
             return Ok(());
         }
         let sentence = "too much that machines said is still to be written; say it again";
@@ -153,6 +153,6 @@ impl Machines for Answers {
             WhySentAway::OtherToken => Why::OtherToken,
             WhySentAway::Version(sentence) => Why::Version(sentence),
         };
-        self.tells.sent_away.tell(sent_away::Machine { pool, from, why });
+        self.reports.sent_away.report(sent_away::Machine { pool, from, why });
     }
 }

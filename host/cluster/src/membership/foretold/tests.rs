@@ -32,13 +32,13 @@ fn pool(name: &str, spec: &Value, status: &Value) -> (String, Arc<Pool>) {
     (name.to_owned(), Arc::new(Pool::of(&object)))
 }
 
-fn told(pools: &Pools, running: &str, user_data: &str, roles: &[&str]) -> Option<Foretold> {
+fn foretold(pools: &Pools, running: &str, user_data: &str, roles: &[&str]) -> Option<Foretold> {
     let configs: Configs =
         [(INFRA.to_owned(), Arc::new(ConfigMeta::default()))].into_iter().collect();
-    told_with(pools, &configs, running, user_data, roles)
+    foretold_with(pools, &configs, running, user_data, roles)
 }
 
-fn told_with(
+fn foretold_with(
     pools: &Pools,
     configs: &Configs,
     running: &str,
@@ -72,14 +72,14 @@ fn told_with(
 #[test]
 fn machines_that_boot_into_a_pool_whose_labels_they_lack_are_told_of_with_the_patch() {
     for user_data in ["infra-user-data", "infra-user-data-managed"] {
-        let told = told(&pools(), "4.21.9", user_data, &[]).unwrap();
-        assert_eq!((&*told.boots, told.gets.as_deref()), ("infra", Some(INFRA)));
-        assert_eq!(told.counts, Place::Pool("worker".to_owned()));
+        let foretold = foretold(&pools(), "4.21.9", user_data, &[]).unwrap();
+        assert_eq!((&*foretold.boots, foretold.gets.as_deref()), ("infra", Some(INFRA)));
+        assert_eq!(foretold.counts, Place::Pool("worker".to_owned()));
         let labels = "/spec/template/spec/metadata/labels";
-        let patch = told.patch.clone().unwrap();
+        let patch = foretold.patch.clone().unwrap();
         assert_eq!(patch.pointer(labels), Some(&json!({role("infra"): ""})));
         assert_eq!(
-            told.says("machines/a"),
+            foretold.says("machines/a"),
             "New machines of machines/a boot into pool infra and will count in pool worker"
         );
     }
@@ -97,23 +97,23 @@ fn machines_that_get_the_labels_of_their_pool_are_not_told_of() {
         ("infra-data", &[]),
         ("own", &[]),
     ] {
-        assert_eq!(told(&pools(), "4.21.9", user_data, roles), None, "{user_data} {roles:?}");
+        assert_eq!(foretold(&pools(), "4.21.9", user_data, roles), None, "{user_data} {roles:?}");
     }
 }
 
 #[test]
 fn a_label_of_another_pool_of_its_own_name_goes_with_the_patch() {
-    let told = told(&pools(), "4.21.9", "infra-user-data", &["gpu"]).unwrap();
-    assert_eq!(told.counts, Place::Pool("gpu".to_owned()));
-    let labels = told.patch.unwrap().pointer("/spec/template/spec/metadata/labels").cloned();
+    let foretold = foretold(&pools(), "4.21.9", "infra-user-data", &["gpu"]).unwrap();
+    assert_eq!(foretold.counts, Place::Pool("gpu".to_owned()));
+    let labels = foretold.patch.unwrap().pointer("/spec/template/spec/metadata/labels").cloned();
     assert_eq!(labels, Some(json!({role("infra"): "", role("gpu"): null})));
-    let several = super::tests::told(&pools(), "4.21.9", "infra-user-data", &["gpu", "infra"]);
+    let several = super::tests::foretold(&pools(), "4.21.9", "infra-user-data", &["gpu", "infra"]);
     assert!(matches!(several.unwrap().counts, Place::Several(_)));
 }
 
 #[test]
 fn from_4_22_on_only_the_gaps_of_the_operator_count() {
-    let of = |pools: &Pools| told(pools, "4.22.0", "infra-user-data", &[]);
+    let of = |pools: &Pools| foretold(pools, "4.22.0", "infra-user-data", &[]);
     assert_eq!(of(&pools()), None, "the operator labels it");
     let worker = |spec: Value, status: Value| {
         let mut spec = spec;
@@ -139,7 +139,7 @@ fn from_4_22_on_only_the_gaps_of_the_operator_count() {
         let gap = worker(json!({"maxUnavailable": most}), status);
         assert_eq!(gap.is_some(), is_full, "{most} {now}: {gap:?}");
     }
-    let gone = told_with(&pools(), &Configs::default(), "4.22.0", "infra-user-data", &[]);
+    let gone = foretold_with(&pools(), &Configs::default(), "4.22.0", "infra-user-data", &[]);
     assert_eq!(gone.unwrap().gap.unwrap(), "rendered-infra-1, which they boot with, is gone");
     let infra = |selector: Value| {
         let mut all = pools();
@@ -148,9 +148,9 @@ fn from_4_22_on_only_the_gaps_of_the_operator_count() {
     };
     let several = json!({"matchExpressions": [
         {"key": "site", "operator": "In", "values": ["a", "b"]}]});
-    let told = infra(several);
-    assert!(told.gap.unwrap().ends_with("such a node is never updated"));
-    assert_eq!(told.patch, None);
+    let foretold = infra(several);
+    assert!(foretold.gap.unwrap().ends_with("such a node is never updated"));
+    assert_eq!(foretold.patch, None);
     let half = json!({"matchLabels": {role("infra"): ""}, "matchExpressions": [
         {"key": "site", "operator": "In", "values": ["a", "b"]}]});
     assert!(infra(half).gap.unwrap().contains("do not put a node there"));
@@ -162,14 +162,14 @@ fn what_keeps_the_operator_from_labelling_is_not_told_anew_with_each_node_that_i
         let spec = json!({"nodeSelector": {"matchLabels": {role("worker"): ""}}});
         let mut all = pools();
         all.extend([pool("worker", &spec, &json!({"unavailableMachineCount": now}))]);
-        told(&all, "4.22.0", "infra-user-data", &[]).unwrap()
+        foretold(&all, "4.22.0", "infra-user-data", &[]).unwrap()
     };
     assert_eq!(gap(1), gap(7));
 }
 
 #[test]
 fn what_cannot_be_a_name_is_one_word_of_the_command_for_a_shell() {
-    let told = told(&pools(), "4.21.9", "infra-user-data", &[]).unwrap();
+    let foretold = foretold(&pools(), "4.21.9", "infra-user-data", &[]).unwrap();
     let key = |name: &str| Key {
         kind: MACHINE_SET.name,
         namespace: "machines".to_owned(),
@@ -177,7 +177,7 @@ fn what_cannot_be_a_name_is_one_word_of_the_command_for_a_shell() {
     };
     let begin = "kubectl patch machinesets.machine.openshift.io -n machines";
     for (name, word) in [("a", "a"), ("$(x)", "'$(x)'"), ("it's", r"'it'\''s'")] {
-        let command = told.prevents(&key(name));
+        let command = foretold.prevents(&key(name));
         assert!(command.starts_with(&format!("{begin} {word} --type=merge -p '{{")), "{command}");
     }
 }

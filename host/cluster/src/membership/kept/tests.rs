@@ -69,8 +69,8 @@ fn a_change_of_one_object_has_only_those_machines_judged_that_it_concerns() {
         let (mut cluster, mut facts) = many(500, version);
         let mut kept = Kept::default();
         assert_eq!(kept.update(&cluster, &facts), 500);
-        let told = if version == "4.21.9" { 500 } else { 0 };
-        assert_eq!(kept.foretold().len(), told);
+        let expected = if version == "4.21.9" { 500 } else { 0 };
+        assert_eq!(kept.foretold().len(), expected);
         let mut after = |what: &str, cluster: &Cluster, facts: &Facts, expected: usize| {
             assert_eq!(kept.update(cluster, facts), expected, "{version}: {what}");
             assert_eq!(kept.foretold(), all(cluster, facts), "{version}: {what}");
@@ -129,7 +129,7 @@ fn what_is_judged_one_by_one_is_what_all_judged_at_once_would_be() {
     let names = ["gpu", "infra", "master", "worker"];
     let (mut cluster, mut facts, mut kept) =
         (Cluster::default(), Facts::default(), Kept::default());
-    let (mut seed, mut judged, mut told) = (1, 0, 0);
+    let (mut seed, mut judged, mut foretold) = (1, 0, 0);
     for _ in 0..4000 {
         let name = names[next(&mut seed, names.len())];
         let other = names[next(&mut seed, names.len())];
@@ -174,7 +174,7 @@ fn what_is_judged_one_by_one_is_what_all_judged_at_once_would_be() {
         judged += kept.update(&cluster, &facts);
         let all = all(&cluster, &facts);
         assert_eq!(kept.foretold(), all, "{:#?}", cluster.pools);
-        told += all.len();
+        foretold += all.len();
     }
-    assert!(judged < 4000 * 3 && told > 1000, "{judged} were judged, {told} told of");
+    assert!(judged < 4000 * 3 && foretold > 1000, "{judged} were judged, {foretold} told of");
 }

@@ -58,18 +58,18 @@ fn plan(effect: Effect) -> Described {
 fn a_plan_names_the_flagged_nodes_that_are_on_their_way_and_no_others() {
     let cluster = cluster(&[("a", "rendered-1"), ("b", "rendered-2"), ("c", "rendered-1")]);
     let mut one = plan(Effect::None);
-    tell_flagged(&mut one, &cluster);
+    note_flagged(&mut one, &cluster);
     let names: Vec<&str> = one.status.flagged.iter().map(|it| it.node.as_str()).collect();
     assert_eq!((names, one.status.flagged_left_out), (vec!["a", "c"], 0));
     assert_eq!(one.status.flagged[0].why, "somebody cordoned it");
     let mut refused = plan(Effect::Refuse);
-    tell_flagged(&mut refused, &cluster);
+    note_flagged(&mut refused, &cluster);
     assert!(refused.status.flagged.is_empty(), "nothing happens to them");
     // Nobody has them any more.
     let mut wanted: BTreeMap<_, _> = [("worker".to_owned(), vec![Arc::new(one)])].into();
     let mut free = cluster;
     free.members = Arc::default();
-    tell(&free, &mut wanted);
+    note_in_all(&free, &mut wanted);
     assert!(wanted["worker"][0].status.flagged.is_empty());
 }
 
@@ -78,7 +78,7 @@ fn of_many_flagged_nodes_the_first_are_named_and_the_others_counted() {
     let names: Vec<String> = (0..25).map(|at| format!("n{at:02}")).collect();
     let nodes: Vec<(&str, &str)> = names.iter().map(|it| (it.as_str(), "rendered-1")).collect();
     let mut plan = plan(Effect::Reboot);
-    tell_flagged(&mut plan, &cluster(&nodes));
+    note_flagged(&mut plan, &cluster(&nodes));
     assert_eq!((plan.status.flagged.len(), plan.status.flagged_left_out), (NAMED, 15));
 }
 

@@ -49,9 +49,9 @@ fn plan(effect: Effect, steps: &[&str]) -> Described {
     }
 }
 
-fn told(cluster: &Cluster, effect: Effect, steps: &[&str]) -> Option<(i64, String)> {
+fn noted(cluster: &Cluster, effect: Effect, steps: &[&str]) -> Option<(i64, String)> {
     let mut plan = plan(effect, steps);
-    tell_undrained(&mut plan, cluster);
+    note_undrained(&mut plan, cluster);
     plan.status.drain_skipped.map(|it| (it.nodes, it.why))
 }
 
@@ -61,21 +61,25 @@ const DRAINS: &[&str] = &["drain", "write", "reboot", "uncordon"];
 fn a_plan_says_that_the_only_node_is_not_drained() {
     let one = cluster(&[("a", "rendered-1")]);
     let why = "no other node takes the pods".to_owned();
-    assert_eq!(told(&one, Effect::Reboot, DRAINS), Some((1, why)));
-    assert_eq!(told(&one, Effect::Reload, &["write", "reload"]), None, "nothing is drained anyway");
-    assert_eq!(told(&one, Effect::Refuse, DRAINS), None, "nothing happens");
+    assert_eq!(noted(&one, Effect::Reboot, DRAINS), Some((1, why)));
+    assert_eq!(
+        noted(&one, Effect::Reload, &["write", "reload"]),
+        None,
+        "nothing is drained anyway"
+    );
+    assert_eq!(noted(&one, Effect::Refuse, DRAINS), None, "nothing happens");
     assert_eq!(
         lines(&one, ["worker"]),
         ["tread: pool worker: 1 node is not drained: no other node takes the pods"]
     );
     let updated = cluster(&[("a", "rendered-2")]);
-    assert_eq!(told(&updated, Effect::Reboot, DRAINS), None, "it is not on its way");
+    assert_eq!(noted(&updated, Effect::Reboot, DRAINS), None, "it is not on its way");
     let two = cluster(&[("a", "rendered-1"), ("b", "rendered-2")]);
-    assert_eq!(told(&two, Effect::Reboot, DRAINS), None, "the other one takes its pods");
+    assert_eq!(noted(&two, Effect::Reboot, DRAINS), None, "the other one takes its pods");
     assert!(lines(&two, ["worker"]).is_empty());
     // OpenShift's operator drains it.
     let by_others = Cluster { by_tread: false, ..one };
-    assert_eq!(told(&by_others, Effect::Reboot, DRAINS), None);
+    assert_eq!(noted(&by_others, Effect::Reboot, DRAINS), None);
     assert!(lines(&by_others, ["worker"]).is_empty());
 }
 
@@ -83,13 +87,13 @@ fn a_plan_says_that_the_only_node_is_not_drained() {
 fn the_effect_of_a_plan_has_no_drain_where_none_of_its_nodes_is_drained() {
     let effect = |cluster: &Cluster, effect: Effect, steps: &[&str]| {
         let mut plan = plan(effect, steps);
-        tell_undrained(&mut plan, cluster);
-        let told = plan.status.effect.clone().unwrap();
+        note_undrained(&mut plan, cluster);
+        let effect = plan.status.effect.clone().unwrap();
         // However often it is told, and the steps stay what the digest covers.
-        tell_undrained(&mut plan, cluster);
-        assert_eq!(plan.status.effect.as_ref(), Some(&told));
+        note_undrained(&mut plan, cluster);
+        assert_eq!(plan.status.effect.as_ref(), Some(&effect));
         assert_eq!(plan.status.transitions[0].steps.len(), steps.len());
-        told
+        effect
     };
     let mut one = cluster(&[("a", "rendered-1")]);
     assert_eq!(effect(&one, Effect::Reboot, DRAINS), "reboot, not drained");
@@ -115,27 +119,27 @@ fn what_is_told_of_a_change_has_no_drain_where_no_node_of_its_pool_is_drained() 
         name: "99-a".to_owned(),
         event: CauseEvent::Changed,
     };
-    let told = |cluster: &Cluster, reboots: bool| {
+    let warned = |cluster: &Cluster, reboots: bool| {
         let mut all = vec![line(&preview("worker", 1, reboots, None), &cause()).unwrap()];
         reword(cluster, &mut all);
         let undrained = lines(cluster, all.iter().filter_map(Line::drains));
         [previews::lines(all), undrained].concat()
     };
     let one = cluster(&[("a", "rendered-1")]);
-    let said = told(&one, true);
+    let said = warned(&one, true);
     assert!(said[0].starts_with("tread: pool worker, 1 node: reboot, not drained,"), "{said:?}");
     assert_eq!(
         said[1..],
         ["tread: pool worker: 1 node is not drained: no other node takes the pods"]
     );
-    assert!(told(&one, false)[0].starts_with("tread: pool worker, 1 node: none"));
+    assert!(warned(&one, false)[0].starts_with("tread: pool worker, 1 node: none"));
     // The change comes to each node of a pool, whatever it has.
     let mut two = cluster(&[("a", "rendered-1"), ("b", "rendered-2")]);
-    let said = told(&two, true);
+    let said = warned(&two, true);
     assert!(said[0].starts_with("tread: pool worker, 1 node: drain + reboot,"), "{said:?}");
     assert_eq!(said.len(), 1);
     wants(&mut two, true);
-    let said = told(&two, true);
+    let said = warned(&two, true);
     assert!(said[0].contains(": reboot, not drained,"), "{said:?}");
     assert!(said[1].contains("2 nodes are not drained: spec.drain.skip"), "{said:?}");
 }
@@ -145,7 +149,7 @@ fn a_plan_says_that_an_admin_wants_no_pod_to_be_moved() {
     let mut two = cluster(&[("a", "rendered-1"), ("b", "rendered-1")]);
     wants(&mut two, true);
     let why = "spec.drain.skip of Rollout worker says so".to_owned();
-    assert_eq!(told(&two, Effect::Reboot, DRAINS), Some((2, why)));
+    assert_eq!(noted(&two, Effect::Reboot, DRAINS), Some((2, why)));
     assert_eq!(
         lines(&two, ["worker", "infra"]),
         ["tread: pool worker: 2 nodes are not drained: spec.drain.skip of Rollout worker says so"]
@@ -153,9 +157,9 @@ fn a_plan_says_that_an_admin_wants_no_pod_to_be_moved() {
     // It is said no longer than it is true.
     let mut wanted: BTreeMap<_, _> =
         [("worker".to_owned(), vec![Arc::new(plan(Effect::Reboot, DRAINS))])].into();
-    tell(&two, &mut wanted);
+    note_in_all(&two, &mut wanted);
     assert!(wanted["worker"][0].status.drain_skipped.is_some());
     wants(&mut two, false);
-    tell(&two, &mut wanted);
+    note_in_all(&two, &mut wanted);
     assert_eq!(wanted["worker"][0].status.drain_skipped, None);
 }

@@ -228,7 +228,7 @@ fn of_thousands_that_are_ignored_in_a_namespace_one_is_told_of() {
     many = with_map(many, "other", "a", "a", 0);
     let mut found = register(&many).ignored;
     found.sort_by_key(|it| it.others);
-    let told: Vec<_> = found.iter().map(|it| (it.newest.as_str(), it.others)).collect();
-    assert_eq!(told, [("a", 0), ("m2999", 2999)]);
+    let newest: Vec<_> = found.iter().map(|it| (it.newest.as_str(), it.others)).collect();
+    assert_eq!(newest, [("a", 0), ("m2999", 2999)]);
     assert!(found[1].message.ends_with(". So it is with 2999 more ConfigMaps here"), "{found:?}");
 }

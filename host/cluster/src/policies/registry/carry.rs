@@ -29,8 +29,8 @@ pub(super) struct Written {
     pub(super) why: Option<Unwritten>,
     /// The statuses that were written, by UID, and what the API server kept.
     pub(super) kept: Vec<(String, DisruptionPolicyStatus, DisruptionPolicyStatus)>,
-    /// The namespaces of which was told what, with the ConfigMap, by UID.
-    pub(super) told: Vec<((String, &'static str), String)>,
+    /// What was reported of which namespaces, with the ConfigMap, by UID.
+    pub(super) reported: Vec<((String, &'static str), String)>,
 }
 
 /// Writes all of this, as long as this replica leads.
@@ -61,11 +61,11 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
             Write::Delete { name, as_seen, note } => writer.delete(&name, as_seen, note).await,
             Write::Status(status) => writer.status(*status, &mut written).await,
             Write::Sweep { place, as_seen } => writer.sweep(&place, as_seen).await,
-            Write::Tell { namespace, about, note } => {
+            Write::Report { namespace, about, note } => {
                 writer.events.report_once(&about, &note).await.map(|_| {
                     log(&name, &note);
                     let key = (namespace, note.reason.word());
-                    written.told.push((key, about.uid.unwrap_or_default()));
+                    written.reported.push((key, about.uid.unwrap_or_default()));
                 })
             }
         };
@@ -234,12 +234,12 @@ mod tests {
             watches: Watches::default(),
             metrics: Metrics::new(),
         };
-        let told = |leads, at_most| {
+        let leading = |leads, at_most| {
             Leading::without_election(tokio::sync::watch::channel(leads).1, at_most)
         };
         // It still believes that it leads, and its time is over.
-        let stopped = told(true, Some(std::time::Duration::ZERO));
-        for leads in [told(false, None), stopped] {
+        let stopped = leading(true, Some(std::time::Duration::ZERO));
+        for leads in [leading(false, None), stopped] {
             let as_seen = Preconditions { uid: Some("1".to_owned()), resource_version: None };
             let writes = vec![
                 Write::Create(Box::new(DisruptionPolicy::new("a", Default::default()))),

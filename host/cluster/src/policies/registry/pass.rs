@@ -27,9 +27,9 @@ use tread_kube::api::words::LOST_ANNOTATION;
 use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 
-/// Before it is told of a namespace again that it has ConfigMaps that are no
+/// Before it is reported of a namespace again that it has ConfigMaps that are no
 /// policies, where there are others than before.
-const TOLD_AGAIN: Duration = Duration::from_secs(600);
+const REPORTED_AGAIN: Duration = Duration::from_secs(600);
 
 /// A policy that is not loaded by then is said to wait for it.
 const SAID_TO_WAIT: Duration = Duration::from_secs(3);
@@ -93,10 +93,10 @@ impl Registry {
             self.settings.watches.unwritten("policies", None);
             return Vec::new();
         }
-        let untold = self.untold(&registration.ignored);
+        let unreported = self.unreported(&registration.ignored);
         let Registration { create, withdraw, .. } = registration;
         let before_them = self.hands.turns.waiting();
-        let wanted = Wanted { create, withdraw, listed, waiting, behind, before_them, untold };
+        let wanted = Wanted { create, withdraw, listed, waiting, behind, before_them, unreported };
         let mut writes = writes(&self.entries, &snapshot, wanted);
         writes.extend(self.sweep(&snapshot));
         self.due(writes)
@@ -115,21 +115,23 @@ impl Registry {
         }
     }
 
-    /// What was not told yet: of a namespace once, and again when there is more,
+    /// What was not reported yet: of a namespace once, and again when there is more,
     /// but not often.
-    fn untold(&mut self, ignored: &[Ignored]) -> Vec<Ignored> {
+    fn unreported(&mut self, ignored: &[Ignored]) -> Vec<Ignored> {
         let key = |it: &Ignored| (it.namespace.clone(), it.reason.word());
         let there: BTreeSet<_> = ignored.iter().map(key).collect();
-        self.told.retain(|key, _| there.contains(key));
-        let mut untold = Vec::new();
+        self.reported.retain(|key, _| there.contains(key));
+        let mut unreported = Vec::new();
         for it in ignored {
-            match self.told.get(&key(it)) {
+            match self.reported.get(&key(it)) {
                 Some((uid, _)) if *uid == it.uid => {}
-                Some((_, at)) if at.elapsed() < TOLD_AGAIN => self.look_by(*at + TOLD_AGAIN),
-                _ => untold.push(it.clone()),
+                Some((_, at)) if at.elapsed() < REPORTED_AGAIN => {
+                    self.look_by(*at + REPORTED_AGAIN)
+                }
+                _ => unreported.push(it.clone()),
             }
         }
-        untold
+        unreported
     }
 
     /// What is chosen for one policy; None: that is not known yet.

@@ -47,9 +47,9 @@ pub(super) struct Registry {
     pub(super) entries: BTreeMap<String, Entry>,
     pub(super) jobs: JoinSet<Done>,
     pub(super) publish: watch::Sender<Arc<Current>>,
-    /// Of which namespaces it was told why they have ConfigMaps that are no
+    /// Of which namespaces it was reported why they have ConfigMaps that are no
     /// policies: the newest one by UID, and when.
-    pub(super) told: BTreeMap<(String, &'static str), (String, Instant)>,
+    pub(super) reported: BTreeMap<(String, &'static str), (String, Instant)>,
     /// What admins had said in objects that were withdrawn, by name.
     pub(super) lost: BTreeMap<String, String>,
     /// Copies that nobody needs any more.
@@ -85,7 +85,7 @@ impl Registry {
             entries: BTreeMap::new(),
             jobs: JoinSet::new(),
             publish,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             lost: BTreeMap::new(),
             swept: Sweep::default(),
             write_after: Instant::now(),
@@ -122,8 +122,8 @@ impl Registry {
     /// Notes how a round of writing ended.
     pub(super) fn wrote(&mut self, written: Written) {
         let now = Instant::now();
-        let told = written.told.into_iter();
-        self.told.extend(told.map(|(key, uid)| (key, (uid, now))));
+        let reported = written.reported.into_iter();
+        self.reported.extend(reported.map(|(key, uid)| (key, (uid, now))));
         for (uid, wanted, kept) in written.kept {
             let Some(entry) = self.entries.get_mut(&uid) else { continue };
             entry.written = Some(Kept { wanted, kept, at: now });

@@ -32,12 +32,12 @@ pub(super) enum Write {
     Status(Box<NewStatus>),
     /// A copy that nobody needs.
     Sweep { place: String, as_seen: Preconditions },
-    /// An Event that is told once, of a namespace.
-    Tell { namespace: String, about: ObjectReference, note: Note },
+    /// An Event that is reported once, of a namespace.
+    Report { namespace: String, about: ObjectReference, note: Note },
 }
 
 /// A status that is another one, the copy that it does not name any more, and
-/// what to tell of it.
+/// what to report of it.
 #[derive(Debug)]
 pub(super) struct NewStatus {
     pub(super) name: String,
@@ -57,7 +57,7 @@ impl Write {
             Write::Delete { name, .. } => format!("delete {name}"),
             Write::Status(it) => format!("status of {}", it.name),
             Write::Sweep { place, .. } => format!("copy {place}"),
-            Write::Tell { about, note, .. } => {
+            Write::Report { about, note, .. } => {
                 format!("{} of {}", note.reason, about.uid.as_deref().unwrap_or_default())
             }
         }
@@ -75,7 +75,7 @@ pub(super) struct Wanted {
     pub(super) behind: Vec<Arc<DisruptionPolicy>>,
     /// How many wait for their turn.
     pub(super) before_them: usize,
-    pub(super) untold: Vec<Ignored>,
+    pub(super) unreported: Vec<Ignored>,
 }
 
 /// What has to be written, of each namespace in turn; Events last: anybody who
@@ -87,7 +87,7 @@ pub(super) fn writes(
 ) -> Vec<Write> {
     let known =
         |object: &DisruptionPolicy| entries.get(object.metadata.uid.as_deref()?)?.written.as_ref();
-    let Wanted { create, withdraw, listed, waiting, behind, before_them, untold } = wanted;
+    let Wanted { create, withdraw, listed, waiting, behind, before_them, unreported } = wanted;
     let mut writes: Vec<(String, Write)> = Vec::new();
     writes.extend(create.into_iter().map(|it| (namespace_of(&it), Write::Create(Box::new(it)))));
     for gone in withdraw {
@@ -128,7 +128,7 @@ pub(super) fn writes(
         writes.extend(write.map(|write| (namespace_of(object), write)));
     }
     let mut writes = in_turn(writes);
-    writes.extend(untold.into_iter().map(|it| Write::Tell {
+    writes.extend(unreported.into_iter().map(|it| Write::Report {
         about: config_map(&(it.namespace.clone(), it.newest), it.uid),
         note: Note { reason: it.reason, warns: true, text: it.message },
         namespace: it.namespace,

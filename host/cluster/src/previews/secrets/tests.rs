@@ -137,8 +137,8 @@ fn whether_a_guessed_hash_of_a_secret_is_right_is_not_told() {
             asked.clone().map(|asked| said_above(Some(&there), &there, &asked, operated, true));
         assert_eq!(right, wrong, "{operated}");
     }
-    let told = asked.map(|asked| said_above(Some(&there), &there, &asked, false, false));
-    assert_ne!(told[0], told[1], "whoever may read it is told");
+    let said = asked.map(|asked| said_above(Some(&there), &there, &asked, false, false));
+    assert_ne!(said[0], said[1], "whoever may read it is told");
 }
 
 #[test]

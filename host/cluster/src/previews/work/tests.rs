@@ -236,7 +236,7 @@ fn a_change_that_is_about_to_be_made_counts_as_made() {
 }
 
 /// The pool of [`settled`], which does not say what was rendered for it.
-fn untold() -> Cluster {
+fn without_sources() -> Cluster {
     let mut cluster = settled();
     let configuration = json!({"configuration": {"name": "rendered-worker-1"}});
     put_pool(&mut cluster, json!({"spec": configuration.clone(), "status": configuration}));
@@ -245,8 +245,8 @@ fn untold() -> Cluster {
 
 #[test]
 fn what_goes_is_a_cause_where_a_pool_does_not_say_what_was_rendered_for_it() {
-    let gone = untold().with(&Edit::NoMachineConfig("50".to_owned()));
-    let moved = untold().with(&Edit::MachineConfig {
+    let gone = without_sources().with(&Edit::NoMachineConfig("50".to_owned()));
+    let moved = without_sources().with(&Edit::MachineConfig {
         name: "50".to_owned(),
         labels: [(ROLE_LABEL.to_owned(), "master".to_owned())].into(),
         body: Arc::from(&b"{}"[..]),
@@ -262,7 +262,7 @@ fn what_goes_is_a_cause_where_a_pool_does_not_say_what_was_rendered_for_it() {
         assert_eq!(work.to_name, "");
     }
     // One that comes back is not gone.
-    let mut back = untold();
+    let mut back = without_sources();
     let before = back.configs.remove("50");
     back.note_lost("50", before.as_deref(), 150);
     assert_eq!(causes_of(&back), ["MachineConfig/50 deleted"]);

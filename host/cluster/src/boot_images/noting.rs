@@ -1,4 +1,4 @@
-//! Noting and telling what machines said at their first boot: by whichever replica heard it, in
+//! Noting what machines said at their first boot, and reporting it: by whichever replica heard it, in
 //! the status of BootImages. What is heard at the same time is written together.
 
 use super::first_boots::{note, with};
@@ -16,7 +16,7 @@ use tread_kube::api::boot_images::{BOOT_IMAGES, FirstBoot};
 use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, ask};
 use tread_kube::clean::cleaned;
 
-/// More than these do not wait: the machine tells again.
+/// More than these do not wait: the machine reports again.
 const ROOM: usize = 64;
 /// How often it is tried to write what was heard.
 const TRIES: usize = 5;
@@ -30,21 +30,21 @@ const COMES: Duration = Duration::from_secs(10);
 pub struct FirstBoots(mpsc::Sender<FirstBoot>);
 
 impl FirstBoots {
-    /// Tells what a machine said; whether there is room for it.
-    pub fn tell(&self, it: FirstBoot) -> bool {
+    /// Takes what a machine said; whether there is room for it.
+    pub fn take(&self, it: FirstBoot) -> bool {
         self.0.try_send(it).is_ok()
     }
 }
 
 /// Where it is taken, and what writes it for as long as it is polled.
 pub fn start(settings: Settings, known: Known) -> (FirstBoots, impl Future<Output = ()> + Send) {
-    let (tell, told) = mpsc::channel(ROOM);
-    (FirstBoots(tell), write(settings, known, told))
+    let (heard, queue) = mpsc::channel(ROOM);
+    (FirstBoots(heard), write(settings, known, queue))
 }
 
-async fn write(settings: Settings, known: Known, mut told: mpsc::Receiver<FirstBoot>) {
+async fn write(settings: Settings, known: Known, mut queue: mpsc::Receiver<FirstBoot>) {
     let mut new = Vec::with_capacity(ROOM);
-    while told.recv_many(&mut new, ROOM).await > 0 {
+    while queue.recv_many(&mut new, ROOM).await > 0 {
         for it in &new {
             let FirstBoot { machine, address, pool, image, reason, stopped, .. } = it;
             tracing::warn!(

@@ -1,9 +1,9 @@
-//! The last step of a pass: the leader tells what changed, on policies, plans and
+//! The last step of a pass: the leader reports what changed, on policies, plans and
 //! whatever else it concerns.
 
 use super::super::compared::{Compared, Deciders};
 use super::super::notes::{
-    Plans, Untold, decisions, flagged, on_policies, policies_changed, troubles,
+    Plans, Unreported, decisions, flagged, on_policies, policies_changed, troubles,
 };
 use super::super::settings::Settings;
 use super::super::standing::Standing;
@@ -12,7 +12,7 @@ use crate::previews::{Cluster, Described};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What was told before, and what is still to be told.
+/// What was reported before, and what is still to be reported.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     /// What a change of policies made of the plans of each pool.
@@ -23,12 +23,12 @@ pub(super) struct Said {
     flagged: BTreeSet<(String, String)>,
     /// How often each policy decides.
     decisions: Option<BTreeMap<String, i64>>,
-    /// What is still to be told on policies.
-    untold: Vec<Untold>,
+    /// What is still to be reported on policies.
+    unreported: Vec<Unreported>,
 }
 
-/// What it is told of.
-pub(super) struct Telling<'t> {
+/// What it is reported of.
+pub(super) struct Reporting<'t> {
     pub(super) cluster: &'t Cluster,
     pub(super) current: &'t Current,
     /// The plans of the pools that were looked at.
@@ -40,33 +40,37 @@ pub(super) struct Telling<'t> {
     pub(super) decisions: Vec<&'t BTreeMap<String, i64>>,
 }
 
-/// Tells it; whether something is left to be told in the next pass.
-pub(super) async fn tell(settings: &Settings, telling: &Telling<'_>, said: &mut Said) -> bool {
-    let deciders = Arc::new(Deciders::of(telling.current));
-    said.compared.note(&deciders, telling.wanted);
-    said.compared.keep(|pool| telling.cluster.pools.contains_key(pool));
+/// Reports it; whether something is left to be reported in the next pass.
+pub(super) async fn report(
+    settings: &Settings,
+    reporting: &Reporting<'_>,
+    said: &mut Said,
+) -> bool {
+    let deciders = Arc::new(Deciders::of(reporting.current));
+    said.compared.note(&deciders, reporting.wanted);
+    said.compared.keep(|pool| reporting.cluster.pools.contains_key(pool));
     let mut is_left = false;
     if settings.leads.now() {
-        troubles(settings, telling.cluster, &mut said.troubles).await;
-        flagged(settings, telling.cluster, telling.described, &mut said.flagged).await;
-        let counts = sum(&telling.decisions);
+        troubles(settings, reporting.cluster, &mut said.troubles).await;
+        flagged(settings, reporting.cluster, reporting.described, &mut said.flagged).await;
+        let counts = sum(&reporting.decisions);
         if said.decisions.as_ref() != Some(&counts) {
             match decisions(settings, &counts).await {
                 true => said.decisions = Some(counts),
                 false => is_left = true,
             }
         }
-        let plans = Plans { standing: telling.standing, described: telling.described };
+        let plans = Plans { standing: reporting.standing, described: reporting.described };
         let changed = policies_changed(settings, &deciders, &mut said.compared, &plans).await;
-        said.untold.extend(changed);
-        said.untold = on_policies(settings, std::mem::take(&mut said.untold)).await;
-        is_left |= !said.untold.is_empty();
+        said.unreported.extend(changed);
+        said.unreported = on_policies(settings, std::mem::take(&mut said.unreported)).await;
+        is_left |= !said.unreported.is_empty();
     }
-    // Whoever leads tells.
+    // Whoever leads reports.
     if !settings.leads.now() {
-        said.compared.untold.clear();
+        said.compared.unreported.clear();
         said.flagged.clear();
-        said.untold.clear();
+        said.unreported.clear();
     }
     is_left
 }
