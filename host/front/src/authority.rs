@@ -21,9 +21,9 @@ use tread_kube::metrics::Metrics;
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 const CONFIG_MAPS: &str = "configmaps";
 
-/// Who is told.
+/// Who is to trust the service by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum Clients {
     /// Agents, in their namespace.
     Agents,
     /// Whoever makes user data of machines that ask at this address, in tread's own namespace.
@@ -32,8 +32,8 @@ pub enum Told {
 
 /// Whom others are to trust, and where they look.
 pub struct Authority {
-    /// Who is told.
-    pub told: Told,
+    /// Who is to trust it.
+    pub clients: Clients,
     /// A client that does not try again by itself.
     pub client: Client,
     /// tread's own namespace.
@@ -88,16 +88,16 @@ impl Authority {
     }
 
     fn name(&self) -> &'static str {
-        match self.told {
-            Told::Agents => AGENTS_AUTHORITY,
-            Told::Machines(_) => MACHINES,
+        match self.clients {
+            Clients::Agents => AGENTS_AUTHORITY,
+            Clients::Machines(_) => MACHINES,
         }
     }
 
     fn place(&self) -> String {
-        match self.told {
-            Told::Agents => agents_namespace(&self.namespace),
-            Told::Machines(_) => self.namespace.clone(),
+        match self.clients {
+            Clients::Agents => agents_namespace(&self.namespace),
+            Clients::Machines(_) => self.namespace.clone(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Authority {
         let (name, namespace) = (self.name(), self.place());
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &namespace);
         let mut data = BTreeMap::from([(AGENTS_AUTHORITY_KEY.to_owned(), bundle.to_owned())]);
-        if let Told::Machines(address) = &self.told {
+        if let Clients::Machines(address) = &self.clients {
             data.insert(MACHINES_ADDRESS_KEY.to_owned(), address.clone());
         }
         let patch = Patch::Merge(json!({"data": data}));

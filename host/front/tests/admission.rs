@@ -140,7 +140,7 @@ fn install(plane: &ControlPlane, at: SocketAddr) {
 }
 
 /// Whom the API server is told to trust, and where to ask.
-async fn told(client: &Client) -> Option<(String, String)> {
+async fn registered(client: &Client) -> Option<(String, String)> {
     let api = Api::<ValidatingWebhookConfiguration>::all(client.clone());
     let webhooks = api.get("tread.default").await.unwrap().webhooks.unwrap();
     let url: axum::http::Uri = webhooks[0].client_config.url.clone()?.parse().unwrap();
@@ -308,7 +308,7 @@ async fn what_is_no_review_is_refused_with_a_sentence() {
     let replica = Replica::start(client.clone(), "default", Lives::default(), says("asked"));
     replica.ready().await;
     install(&plane, replica.at);
-    let told = eventually("whom to trust", async || told(&client).await).await;
+    let to = eventually("whom to trust", async || registered(&client).await).await;
     let review = |object: serde_json::Value| {
         json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -327,10 +327,10 @@ async fn what_is_no_review_is_refused_with_a_sentence() {
     }
     let deep = review(json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a"},
         "spec": nested}));
-    let (status, body) = replica.send(&told, deep.to_string().into()).await;
+    let (status, body) = replica.send(&to, deep.to_string().into()).await;
     assert!(status == 200 && body.contains("asked CREATE K a"), "{status} {body}");
     let good = review(json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a"}}));
-    let (status, body) = replica.send(&told, good.to_string().into()).await;
+    let (status, body) = replica.send(&to, good.to_string().into()).await;
     assert_eq!(status, 200, "{body}");
     let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!(answer["response"]["allowed"], true);
@@ -355,7 +355,7 @@ async fn what_is_no_review_is_refused_with_a_sentence() {
         // has been sent whole, and who still sends may not get to read why.
         (vec![b' '; 4 * 1024 * 1024 + 1], 413),
     ] {
-        let (status, body) = replica.send(&told, bad).await;
+        let (status, body) = replica.send(&to, bad).await;
         assert_eq!(status, expected, "{body}");
     }
 }
@@ -374,7 +374,7 @@ async fn nobody_but_the_api_server_is_answered_and_nothing_is_done_for_others() 
     replica.ready().await;
     install(&plane, replica.at);
     warned(&plane, "Warning: asked").await;
-    let (bundle, path) = told(&client).await.unwrap();
+    let (bundle, path) = registered(&client).await.unwrap();
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {"uid": "1", "operation": "DELETE", "name": "a", "kind": {"kind": "K"}},
@@ -537,7 +537,7 @@ async fn certificates_are_exchanged_while_both_replicas_serve() {
         if seen.last() != Some(&now) {
             seen.push(now.clone());
         }
-        paths.extend(told(&client).await.map(|(_, path)| path));
+        paths.extend(registered(&client).await.map(|(_, path)| path));
         // one, old and new, new, …
         let exchanged = seen.iter().filter(|bundle| count(bundle) == 1).count() >= 2;
         (exchanged && paths.len() >= 2).then_some(())
@@ -549,7 +549,7 @@ async fn certificates_are_exchanged_while_both_replicas_serve() {
     let missed = missed.load(Ordering::SeqCst);
     assert!(missed <= gave_up() - earlier, "{missed} of {times} requests were not warned of");
     // Both serve what the newest bundle trusts, and not what the first one did.
-    let last = told(&client).await.unwrap();
+    let last = registered(&client).await.unwrap();
     for replica in [&leader, &follower] {
         assert_eq!(replica.send(&last, Vec::new()).await.0, 400);
     }

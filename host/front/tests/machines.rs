@@ -126,7 +126,7 @@ async fn a_machine_with_the_token_of_its_pool_gets_a_claim_of_its_own() {
 #[tokio::test]
 async fn whoever_has_no_token_of_the_pool_learns_not_a_word_of_it() {
     let (knows, at) = serving(100);
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
     for (path, headers) in [
         ("/config/infra", ""),
         ("/config/infra", "Authorization: Bearer w\r\n"),
@@ -145,12 +145,12 @@ async fn whoever_has_no_token_of_the_pool_learns_not_a_word_of_it() {
             let answer = ask(at, method, path, headers).await.unwrap();
             assert_eq!(answer.status, 401, "{method} {path} {headers}: {}", answer.body);
             let headers = answer.headers.lines().filter(|line| !line.starts_with("date:"));
-            told.push((method, headers.collect::<Vec<_>>().join("\n"), answer.body));
+            answers.push((method, headers.collect::<Vec<_>>().join("\n"), answer.body));
         }
     }
-    told.sort();
-    told.dedup();
-    assert_eq!(told.len(), 2, "they are told the same: {told:?}");
+    answers.sort();
+    answers.dedup();
+    assert_eq!(answers.len(), 2, "they are told the same: {answers:?}");
     assert!(knows.fetches.lock().unwrap().is_empty());
 }
 
@@ -173,8 +173,8 @@ async fn machines_that_are_sent_away_for_good_are_counted_and_told_of() {
     }
     ask(at, "HEAD", "/config/infra", token).await.unwrap();
     say(at, "/first-boot/infra", "w", SAYS).await;
-    let told = knows.sent_away.lock().unwrap().clone();
-    let kinds: Vec<_> = told.iter().map(|it| (it.pool.as_str(), &it.why)).collect();
+    let sent_away = knows.sent_away.lock().unwrap().clone();
+    let kinds: Vec<_> = sent_away.iter().map(|it| (it.pool.as_str(), &it.why)).collect();
     let [other, none, made_up, no_name, (pool, WhySentAway::Version(why))] = kinds.as_slice()
     else {
         panic!("{kinds:?}")
@@ -184,7 +184,7 @@ async fn machines_that_are_sent_away_for_good_are_counted_and_told_of() {
     assert_eq!(*made_up, ("none", &WhySentAway::OtherToken));
     assert_eq!(*no_name, ("", &WhySentAway::OtherToken), "what is no name is told nowhere");
     assert!(*pool == "infra" && why.contains("newer image"), "{why}");
-    assert!(told.iter().all(|it| it.from.is_loopback()));
+    assert!(sent_away.iter().all(|it| it.from.is_loopback()));
     for (outcome, count) in
         [("served", 1), ("seen", 1), ("no-token", 4), ("version", 1), ("later", 1)]
     {

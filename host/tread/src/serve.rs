@@ -32,7 +32,7 @@ use tread_enforce::rollouts::{self, FirstBoots, JoiningSettings, Paces};
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::service_names;
 use tread_front::admission::{Certificates, Purpose, Settings, Warn, webhook};
-use tread_front::authority::{Authority, Told};
+use tread_front::authority::{Authority, Clients};
 use tread_front::http::{AgentReviewer, Port, Reviewer, lists, plain};
 use tread_front::installations::{Met, until_alone};
 use tread_front::manifests::Ignition;
@@ -320,7 +320,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             form: FORM,
         });
         let authority = Authority {
-            told: Told::Agents,
+            clients: Clients::Agents,
             client: client.clone(),
             namespace: namespace.clone(),
             bundle: certificates.authority(),

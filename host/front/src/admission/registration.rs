@@ -71,10 +71,10 @@ pub fn look(
     let mut any = false;
     for (at, webhook) in ours {
         any = true;
-        let told = webhook.client_config.ca_bundle.as_ref();
-        let is_told = told.is_some_and(|told| told.0 == bundle.as_bytes());
+        let trusts = webhook.client_config.ca_bundle.as_ref();
+        let is_trusted = trusts.is_some_and(|trusts| trusts.0 == bundle.as_bytes());
         let asks = elsewhere(&webhook.client_config, path);
-        if is_told && asks.is_none() {
+        if is_trusted && asks.is_none() {
             continue;
         }
         // The list of webhooks may have changed: the patch checks that this is still
@@ -82,7 +82,7 @@ pub fn look(
         patch.push(
             json!({"op": "test", "path": format!("/webhooks/{at}/name"), "value": webhook.name}),
         );
-        if !is_told {
+        if !is_trusted {
             let bundle = k8s_openapi::ByteString(bundle.as_bytes().to_vec());
             let path = format!("/webhooks/{at}/clientConfig/caBundle");
             patch.push(json!({"op": "add", "path": path, "value": bundle}));
@@ -157,11 +157,11 @@ mod tests {
 
     #[test]
     fn only_the_own_webhook_and_only_whom_it_trusts_is_written() {
-        for told in [None, Some(""), Some("another")] {
-            let mut found = configured(&[("other.example.com", None), (WEBHOOK, told)]);
+        for trusted in [None, Some(""), Some("another")] {
+            let mut found = configured(&[("other.example.com", None), (WEBHOOK, trusted)]);
             found.metadata.resource_version = Some("7".to_owned());
             let Registration::Differs(patch) = look(Some(Some(&found)), "ca", ASKED) else {
-                panic!("{told:?}")
+                panic!("{trusted:?}")
             };
             assert_eq!(
                 patch,

@@ -35,11 +35,11 @@ pub const PORT: u16 = 8444;
 const WAITS: Duration = Duration::from_secs(280);
 /// How long it may take to send what it asks.
 const READING: Duration = Duration::from_secs(10);
-/// How long it may take to read what it is told.
+/// How long it may take to send what answers it.
 const SENDING: Duration = Duration::from_secs(30);
 /// How many configs are on their way at a time; the others wait.
 const SENT_AT_A_TIME: usize = 32;
-/// What is told in so many bytes waits for nobody.
+/// An answer of so many bytes waits for nobody.
 const LITTLE: usize = 8 << 10;
 /// No question is longer.
 const LONGEST: usize = 4 << 10;

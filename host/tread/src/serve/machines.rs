@@ -13,7 +13,7 @@ use tread_cluster::boot_images::noting::FirstBoots;
 use tread_cluster::membership::sent_away::{self, Why};
 use tread_enforce::rollouts::{Joining, NotServed};
 use tread_front::admission::{Certificates, Purpose, Settings};
-use tread_front::authority::{Authority, Told};
+use tread_front::authority::{Authority, Clients};
 use tread_front::http::{
     Fetch, FirstBoot, Machine, Machines, Refused, SentAway, WhySentAway, first_boots, machines,
 };
@@ -56,7 +56,7 @@ pub(super) fn certificates(
     };
     let (certificates, kept) = Certificates::start(settings, stop)?;
     let authority = Authority {
-        told: Told::Machines(address.to_string()),
+        clients: Clients::Machines(address.to_string()),
         client: by.client.clone(),
         namespace: by.namespace.to_owned(),
         bundle: certificates.authority(),

@@ -59,7 +59,7 @@ impl Asked {
 /// What the paths have to become, the newest first, and why; None: nothing now.
 pub(super) fn due(
     kept: &[Asked],
-    told: bool,
+    trusted: bool,
     now: u64,
     lives: &Lives,
 ) -> Result<Option<(Vec<Asked>, &'static str)>, CertificateError> {
@@ -69,7 +69,7 @@ pub(super) fn due(
     if !kept.iter().all(|path| path.is_possible(now, lives)) {
         return Ok(Some((vec![Asked::fresh(now)?], "its path was spoilt")));
     }
-    if !older.is_empty() && told && newest.alone(lives) <= now {
+    if !older.is_empty() && trusted && newest.alone(lives) <= now {
         return Ok(Some((vec![newest.clone()], "nobody asks at the old path any more")));
     }
     if older.is_empty() && newest.due(lives) <= now {
@@ -130,8 +130,8 @@ mod tests {
     const NOW: u64 = 1_800_000_000;
     const DAY: u64 = 24 * 3600;
 
-    fn step(kept: &[Asked], told: bool, now: u64) -> Option<(Vec<Asked>, &'static str)> {
-        due(kept, told, now, &Lives::default()).unwrap()
+    fn step(kept: &[Asked], trusted: bool, now: u64) -> Option<(Vec<Asked>, &'static str)> {
+        due(kept, trusted, now, &Lives::default()).unwrap()
     }
 
     #[test]
