@@ -9,7 +9,7 @@ mod os;
 mod own_units;
 mod prove;
 mod reached;
-mod telling;
+mod reporting;
 
 use crate::api_server::Server;
 use crate::change::{Adopt, Adoption, Checked, Order, OrderError, change_to};
@@ -24,8 +24,8 @@ pub use node::{Ended, Node, OperationError, Patience, terms_of};
 use node::{Kept, instead};
 pub use os::drift_of_os;
 use reached::BEFORE_WRITE;
+use reporting::Reporting;
 use std::time::Instant;
-use telling::Telling;
 use tread_model::plan::{PlanOutcome, Step, VerifiablePlan};
 
 /// Drain and uncordon are a controller's: whoever carries a plan out with them is told that it
@@ -66,9 +66,9 @@ impl Node<'_> {
         let mut change = change_to(&self.tree, self.host, self.label, (order, &config))?;
         let plan = &order.plan;
         if plan.outcome == PlanOutcome::Nothing && waits.is_none() {
-            let telling = Telling::new(self, Progress::new(&order.id, plan.to, &[]));
-            self.write(&journal, &telling, &change.ready).await?;
-            telling.phase(Phase::Done, "");
+            let reporting = Reporting::new(self, Progress::new(&order.id, plan.to, &[]));
+            self.write(&journal, &reporting, &change.ready).await?;
+            reporting.phase(Phase::Done, "");
             journal.finish()?;
             return Ok(Ended::Done);
         }
@@ -137,9 +137,9 @@ impl Node<'_> {
             Some(_) if !drained => Err(OperationError::Drain),
             Some(plan) => self.begin(&journal, &id, (&plan, ""), adoption.ready, due).await,
             None => {
-                let telling = Telling::new(self, Progress::new(&id, config, &[]));
-                self.write(&journal, &telling, &adoption.ready).await?;
-                telling.phase(Phase::Done, "");
+                let reporting = Reporting::new(self, Progress::new(&id, config, &[]));
+                self.write(&journal, &reporting, &adoption.ready).await?;
+                reporting.phase(Phase::Done, "");
                 journal.finish()?;
                 Ok(Ended::Done)
             }
@@ -169,23 +169,25 @@ impl Node<'_> {
         };
         ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
-        let telling = Telling::new(self, Progress::new(id, plan.to, &plan.steps).by(plan.digest));
-        telling.tell(|it| it.warning = warning.unwrap_or_default());
-        telling.phase(Phase::Writing, instead);
+        let reporting =
+            Reporting::new(self, Progress::new(id, plan.to, &plan.steps).by(plan.digest));
+        reporting.update(|it| it.warning = warning.unwrap_or_default());
+        reporting.phase(Phase::Writing, instead);
         let writes = plan.steps.iter().position(|step| *step == Step::Write);
-        telling.tell(|it| writes.iter().for_each(|index| it.begins(*index)));
+        reporting.update(|it| writes.iter().for_each(|index| it.begins(*index)));
         // One that waits for a boot is over: what it waits for is a part of this one.
         journal.finish()?;
-        if let Err(error) = self.write(journal, &telling, &ready).await {
-            telling
-                .tell(|it| writes.iter().for_each(|index| it.ends(*index, StepState::Failed, "")));
+        if let Err(error) = self.write(journal, &reporting, &ready).await {
+            reporting.update(|it| {
+                writes.iter().for_each(|index| it.ends(*index, StepState::Failed, ""))
+            });
             match journal.standing() {
-                Ok(None) => telling.phase(Phase::Refused, &error.to_string()),
-                _ => telling.phase(Phase::Degraded, &not_settled(&error)),
+                Ok(None) => reporting.phase(Phase::Refused, &error.to_string()),
+                _ => reporting.phase(Phase::Degraded, &not_settled(&error)),
             }
             return Err(error);
         }
-        telling.tell(|it| writes.iter().for_each(|index| it.ends(*index, StepState::Done, "")));
+        reporting.update(|it| writes.iter().for_each(|index| it.ends(*index, StepState::Done, "")));
         self.go_on_with(journal).await
     }
 
@@ -193,12 +195,12 @@ impl Node<'_> {
     async fn write(
         &self,
         journal: &Journal,
-        telling: &Telling<'_>,
+        reporting: &Reporting<'_>,
         ready: &Ready<'_>,
     ) -> Result<(), OperationError> {
         let staged = journal.stage(&ready.record, &ready.new)?;
         let asked = Instant::now();
-        let permit = match self.permit(telling, Act::Write).await {
+        let permit = match self.permit(reporting, Act::Write).await {
             Ok(permit) => permit,
             Err(error) => {
                 journal.settle()?;
@@ -214,14 +216,14 @@ impl Node<'_> {
                 }
                 None => Note::Unreached,
             })?;
-            telling.tell(|it| it.warning = warning.unwrap_or_default());
+            reporting.update(|it| it.warning = warning.unwrap_or_default());
         }
         Ok(journal.place_if(&ready.record, &staged, || permit.holds())?)
     }
 
     /// Asks for a permit, and says so while it waits.
-    async fn permit(&self, telling: &Telling<'_>, act: Act) -> Result<Permit, OperationError> {
-        let asked = telling.while_waiting(self.permits.ask(act)).await;
+    async fn permit(&self, reporting: &Reporting<'_>, act: Act) -> Result<Permit, OperationError> {
+        let asked = reporting.while_waiting(self.permits.ask(act)).await;
         asked.map_err(|refused| match refused {
             NoPermit::NotNow(why) => OperationError::Forbidden(why),
             NoPermit::Never(why) => OperationError::Over(why),
@@ -246,16 +248,16 @@ impl Node<'_> {
         };
         let (id, plan) = (standing.record.id.clone(), kept.plan.clone());
         let known = || Progress::of(&self.tree, &id, plan.to, &plan.steps).by(plan.digest);
-        let telling = Telling::new(self, known());
+        let reporting = Reporting::new(self, known());
         let Some(settled) = settled else { return Ok(Ended::Nothing) };
         if settled.direction == Direction::Undone {
             let because = with("it was cut short before anything took effect", settled.covered());
-            telling.phase(Phase::WentBack, &because);
+            reporting.phase(Phase::WentBack, &because);
             return Ok(Ended::WentBack { because });
         }
         let boot = self.boot()?;
         let covered = settled.covered();
-        let going = Going { node: self, journal, standing, kept, boot, telling, covered };
+        let going = Going { node: self, journal, standing, kept, boot, reporting, covered };
         let ended = match settled.direction {
             Direction::Back => going.back().await,
             Direction::Forward | Direction::Undone if settled.left.is_empty() => {
@@ -269,7 +271,7 @@ impl Node<'_> {
         match ended {
             // It stands as it is: whoever is to mend the node finds what was there before.
             Err(OperationError::Over(because)) => {
-                Telling::new(self, known()).phase(Phase::Degraded, &because);
+                Reporting::new(self, known()).phase(Phase::Degraded, &because);
                 Ok(Ended::Degraded { because })
             }
             ended => ended,

@@ -129,7 +129,7 @@ pub async fn running(manager: &Manager) -> Result<Option<&'static str>, Problem>
     Ok(None)
 }
 
-/// Tells how far an operation is until its unit has ended; returns what is known of it then.
+/// Reports how far an operation is until its unit has ended; returns what is known of it then.
 /// Without an id, it is whichever goes on there.
 pub async fn follow(
     tree: &Tree,
@@ -141,28 +141,28 @@ pub async fn follow(
     let mut notices = Notices::of(&[&state])?;
     let ended = manager.until_it_ends(unit);
     tokio::pin!(ended);
-    let mut told = None;
-    let mut tell = || {
+    let mut reported = None;
+    let mut report = || {
         let is_it = |progress: &Progress| id.is_none_or(|id| progress.operation == id);
         let progress = match Progress::read(tree)?.filter(is_it) {
             None if id.is_some() => Progress::read_refused(tree)?.filter(is_it),
             progress => progress,
         };
         if let Some(progress) = &progress
-            && told.as_ref() != Some(progress)
+            && reported.as_ref() != Some(progress)
         {
             reporter.report(progress);
-            told = Some(progress.clone());
+            reported = Some(progress.clone());
         }
         Ok::<_, PathError>(progress)
     };
     loop {
-        tell()?;
+        report()?;
         tokio::select! {
             changed = notices.next() => changed?,
             ended = &mut ended => {
                 ended?;
-                return Ok(tell()?);
+                return Ok(report()?);
             }
         }
     }

@@ -12,7 +12,7 @@ mod deployments;
 mod error;
 pub mod extensions;
 pub mod rpm_ostree;
-mod tell;
+mod run;
 
 pub use ask::{CMDLINE, Os, OsLimits, Tool};
 pub use deployments::{Deployment, Deployments};

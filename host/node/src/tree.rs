@@ -47,14 +47,14 @@ impl Tree {
         walk::reach(&self.root, path, &mut |_, _| {})
     }
 
-    /// As [`Tree::reach`]; who asks is told each name on the way, with the folder that it
-    /// stands in, also of a way that leads nowhere.
-    pub fn reach_told(
+    /// As [`Tree::reach`]; each name on the way is visited, with the folder that it
+    /// stands in, also on a way that leads nowhere.
+    pub fn reach_visiting(
         &self,
         path: &str,
-        told: &mut dyn FnMut(&Folder, &str),
+        visit: &mut dyn FnMut(&Folder, &str),
     ) -> Result<Reached, PathError> {
-        walk::reach(&self.root, path, told)
+        walk::reach(&self.root, path, visit)
     }
 
     /// The folder that a path names; nothing if it is not there.

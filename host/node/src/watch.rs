@@ -14,7 +14,7 @@ mod timer;
 mod ways;
 
 pub use listener::Pace;
-pub use paths::{Told, Watch};
+pub use paths::{Noticed, Watch};
 pub use report::{Differs, Report, State};
 pub use service::{ServiceError, System, serve};
 

@@ -74,19 +74,19 @@ fn facts(tree: &Tree) -> Facts {
 fn foretold(root: &Path, verb: Verb, unit: &str) -> Result<BTreeMap<String, String>, String> {
     let tree = Tree::open(root).unwrap();
     let facts = facts(&tree);
-    let told = |error: install::InstallError| error.to_string();
+    let in_words = |error: install::InstallError| error.to_string();
     let change = match verb {
         Verb::Enable => {
-            let links = install::enable(&tree, &facts, unit).map_err(told)?;
+            let links = install::enable(&tree, &facts, unit).map_err(in_words)?;
             install::PresetLinks { links, ..install::PresetLinks::default() }
         }
         Verb::Disable => {
-            let removed = install::disable(&tree, &facts, unit).map_err(told)?;
+            let removed = install::disable(&tree, &facts, unit).map_err(in_words)?;
             install::PresetLinks { removed, ..install::PresetLinks::default() }
         }
         Verb::Preset => {
             let presets = Presets::read(&tree).unwrap();
-            install::preset(&tree, &facts, &presets, unit).map_err(told)?
+            install::preset(&tree, &facts, &presets, unit).map_err(in_words)?
         }
     };
     let mut links = links(root);
@@ -134,12 +134,12 @@ fn state_differs(root: &Path, unit: &str) -> Option<String> {
     let tree = Tree::open(root).unwrap();
     let state = install::state(&tree, &facts(&tree), unit);
     let output = systemctl(root, &["is-enabled", unit]);
-    let told = String::from_utf8_lossy(&output.stdout).trim().replace("not-found", "");
-    let told = told.replace("bad", "");
+    let theirs = String::from_utf8_lossy(&output.stdout).trim().replace("not-found", "");
+    let theirs = theirs.replace("bad", "");
     let ours = state.as_ref().map_or("", |state| state.as_str());
-    (ours != told).then(|| {
+    (ours != theirs).then(|| {
         let said = String::from_utf8_lossy(&output.stderr);
-        format!("is-enabled {unit}: {told:?} and not {ours:?} ({:?}): {said}", state.err())
+        format!("is-enabled {unit}: {theirs:?} and not {ours:?} ({:?}): {said}", state.err())
     })
 }
 
@@ -244,9 +244,9 @@ fn unit() -> impl Strategy<Value = &'static str> {
 
 /// The release of this machine's systemctl.
 fn version() -> u32 {
-    let told = Command::new("systemctl").arg("--version").output();
-    let told = told.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let version = told.unwrap_or_default();
+    let output = Command::new("systemctl").arg("--version").output();
+    let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let version = output.unwrap_or_default();
     version.split_whitespace().nth(1).and_then(|it| it.parse().ok()).unwrap_or_default()
 }
 

@@ -33,12 +33,12 @@ fn of_libselinux(program: &Path, contexts: &Path, kind: &str, paths: &[&String])
     for some in paths.chunks(200) {
         let mut command = Command::new(program);
         command.arg("-n").arg("-f").arg(contexts).args(["-m", kind]).args(some);
-        let told = command.output().unwrap();
-        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-        let told = String::from_utf8(told.stdout).unwrap();
-        let told: Vec<String> = told.lines().map(|it| it.replace("<<none>>", "")).collect();
-        assert_eq!(told.len(), some.len());
-        labels.extend(told);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = String::from_utf8(output.stdout).unwrap();
+        let found: Vec<String> = output.lines().map(|it| it.replace("<<none>>", "")).collect();
+        assert_eq!(found.len(), some.len());
+        labels.extend(found);
     }
     labels
 }

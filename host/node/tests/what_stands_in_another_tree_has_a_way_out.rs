@@ -67,15 +67,15 @@ fn an_operation_that_nobody_can_settle_is_given_up_and_status_says_what_is_left_
     assert!(adopted.status.success(), "{adopted:?}");
     assert!(!root(&bed).join("etc/b").exists(), "what can be settled is");
     let line = "by hand: /etc/a: /etc/a: Operation not permitted";
-    for told in [said(&adopted), said(&bed.node("status", &[]))] {
-        assert!(told.contains(line) && told.contains("cp -a --remove-destination"), "{told}");
+    for shown in [said(&adopted), said(&bed.node("status", &[]))] {
+        assert!(shown.contains(line) && shown.contains("cp -a --remove-destination"), "{shown}");
     }
     let json = bed.node("status", &["-o", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["byHand"][0]["path"], "/etc/a");
     // The command that it names mends it.
-    let told = said(&bed.node("status", &[]));
-    let mend = told.lines().find_map(|line| line.split_once("put it there: ")).unwrap().1;
+    let shown = said(&bed.node("status", &[]));
+    let mend = shown.lines().find_map(|line| line.split_once("put it there: ")).unwrap().1;
     chattr("-i", &at);
     assert!(Command::new("sh").args(["-c", mend]).status().unwrap().success(), "{mend}");
     assert_eq!(std::fs::read_to_string(&at).unwrap(), "one");
@@ -104,8 +104,8 @@ fn a_record_of_what_was_applied_that_is_a_folder_is_put_aside_by_who_adopts() {
     std::fs::create_dir_all(applied.join("theirs")).unwrap();
     let named = format!("tread node adopt --root '{}'", root(&bed).display());
     for verb in ["status", "check"] {
-        let told = said(&bed.node(verb, &[]));
-        assert!(told.contains("applied is no file") && told.contains(&named), "{verb}: {told}");
+        let shown = said(&bed.node(verb, &[]));
+        assert!(shown.contains("applied is no file") && shown.contains(&named), "{verb}: {shown}");
     }
     let adopted = bed.node("adopt", &["--config", "now.json"]);
     assert!(adopted.status.success(), "{adopted:?}");
@@ -133,9 +133,9 @@ fn what_was_cut_short_has_no_step_that_is_on_its_way_once_it_is_settled() {
     }
     running().write(&tree(&bed)).unwrap();
     assert!(bed.node("settle", &[]).status.success());
-    let told = said(&bed.node("status", &[]));
-    assert!(told.contains("  write failed") && told.contains("it was cut short"), "{told}");
-    assert!(!told.contains('…'), "{told}");
+    let shown = said(&bed.node("status", &[]));
+    assert!(shown.contains("  write failed") && shown.contains("it was cut short"), "{shown}");
+    assert!(!shown.contains('…'), "{shown}");
 
     // What goes back is over too, where nobody goes on with it in that tree.
     let bed = Bed::with(&now);
@@ -161,9 +161,9 @@ fn a_target_on_a_mount_that_takes_no_folder_is_named_and_not_where_it_was_to_be_
     let mount = Command::new("mount").args(["-t", "proc", "proc"]).arg(&mounted.0).status();
     assert!(mount.unwrap().success());
     let refused = bed.apply(&one, &next, &["--no-drain"]);
-    let told = said(&refused);
-    assert_eq!(refused.status.code(), Some(1), "{told}");
-    assert!(told.contains("/proc/x: nothing can be written on its mount"), "{told}");
+    let shown = said(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("/proc/x: nothing can be written on its mount"), "{shown}");
     assert_eq!(std::fs::read_to_string(root(&bed).join("etc/a")).unwrap(), "one");
     assert!(said(&bed.node("settle", &[])).contains("nothing to settle"));
 }
@@ -244,7 +244,7 @@ fn on_a_full_disk_nothing_is_adopted_and_what_stands_there_is_settled_or_given_u
     let refused = bed.node("adopt", &["--config", "now.json", "--give-up", "--keep"]);
     chattr("-i", &at);
     // It is given up, and there may be room for what follows or not; it is named either way.
-    let told = format!("{}{}", said(&refused), said(&bed.node("status", &[])));
-    assert!(told.contains("by hand: /etc/a"), "{told}");
+    let shown = format!("{}{}", said(&refused), said(&bed.node("status", &[])));
+    assert!(shown.contains("by hand: /etc/a"), "{shown}");
     assert!(said(&bed.node("settle", &[])).contains("nothing to settle"));
 }

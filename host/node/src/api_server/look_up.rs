@@ -25,13 +25,13 @@ async fn look_up(
         return Ok(vec![number]);
     }
     let alone = LOOKING.acquire().await.map_err(io::Error::other)?;
-    let (tell, told) = oneshot::channel();
+    let (answer, answered) = oneshot::channel();
     let address = address.to_owned();
     std::thread::Builder::new().name("look-up".to_owned()).spawn(move || {
         let _alone = alone;
-        let _ = tell.send(ask(&address));
+        let _ = answer.send(ask(&address));
     })?;
-    told.await.map_err(io::Error::other)?
+    answered.await.map_err(io::Error::other)?
 }
 
 #[cfg(test)]

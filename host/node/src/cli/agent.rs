@@ -41,14 +41,14 @@ pub struct Served {
     pub orders: Box<dyn Orders>,
     /// Who gives permits.
     pub permits: Box<dyn Permits>,
-    /// Who is told how far an operation is, beside the log.
+    /// Who gets reports of how far an operation is, beside the log.
     pub reporter: Option<Box<dyn Reporter>>,
 }
 
-/// Says in the log how far an operation is, and tells somebody else.
-struct Told(Option<Box<dyn Reporter>>);
+/// Says in the log how far an operation is, and passes it on.
+struct Logging(Option<Box<dyn Reporter>>);
 
-impl Reporter for Told {
+impl Reporter for Logging {
     fn report(&self, progress: &Progress) {
         if let Some(reporter) = &self.0 {
             reporter.report(progress);
@@ -101,7 +101,7 @@ impl AgentArgs {
         let manager = Manager::new(BUS, Limits::default());
         blocking(async {
             // The first process of a container ends by a signal only if it listens.
-            let mut told = signal(SignalKind::terminate())?;
+            let mut terminated = signal(SignalKind::terminate())?;
             let Served { orders, permits, reporter } = whom(&tree).await?;
             let agent = Agent {
                 tree,
@@ -109,12 +109,12 @@ impl AgentArgs {
                 program: &program,
                 orders: &*orders,
                 permits: &*permits,
-                reporter: &Told(reporter),
+                reporter: &Logging(reporter),
             };
             tracing::info!(version = env!("CARGO_PKG_VERSION"), "the agent serves");
             tokio::select! {
                 never = agent.run() => match never {},
-                _ = told.recv() => Ok(ExitCode::SUCCESS),
+                _ = terminated.recv() => Ok(ExitCode::SUCCESS),
             }
         })?
     }

@@ -5,7 +5,7 @@ use super::error::NodeError;
 use super::follow::by_the_unit;
 use super::give_up::give_up;
 use super::show::Terminal;
-use super::system::{BUS, NOT_WELL, WELL, blocking, this_node, until_told};
+use super::system::{BUS, NOT_WELL, WELL, blocking, this_node, until_terminated};
 use super::{files, show};
 use crate::applied::Applied;
 use crate::boot_image;
@@ -72,18 +72,18 @@ impl CarryOutArgs {
                 Ok(AGAIN)
             }
             ended => {
-                let tell = || match &ended {
+                let note_end = || match &ended {
                     Err(error) => cut_short(&tree, id, &error.to_string()),
                     Ok(_) => Ok(()),
                 };
-                let was_told = tell();
+                let noted = note_end();
                 // It has ended whether or not that could be told: on a full disk there is room
                 // for it only now.
                 handed.forget_all()?;
-                if let Err(why) = was_told.or_else(|_| tell()) {
+                if let Err(why) = noted.or_else(|_| note_end()) {
                     show::line(&format!("how it ended could not be kept: {why}"))?;
                 }
-                told(&ended?)
+                show_end(&ended?)
             }
         }
     }
@@ -93,7 +93,7 @@ impl CarryOutArgs {
 /// to end.
 fn has_to_wait(error: &NodeError) -> bool {
     use OperationError::Journal;
-    matches!(error, NodeError::Operation(Journal(JournalError::Busy)) | NodeError::ToldToEnd)
+    matches!(error, NodeError::Operation(Journal(JournalError::Busy)) | NodeError::Terminated)
 }
 
 /// Says why it goes no further: it was not begun, or it waits for whoever mends that. What is
@@ -145,7 +145,7 @@ fn carried_out_of(
     let permits = permits(tree, &id, terms.permits);
     let node = this_node(tree, (host, label), &manager, (&*permits, terms), &terminal);
     if let Some(standing) = goes_on {
-        let ended = until_told(node.go_on())?.map_err(NodeError::from);
+        let ended = until_terminated(node.go_on())?.map_err(NodeError::from);
         if let Err(error) = &ended
             && !has_to_wait(error)
         {
@@ -177,7 +177,7 @@ fn carried_out_of(
         Does::Apply { config, plan, accept, drained } => {
             let plan = plan.map_or_else(|| always_allowed(tree, &config), |plan| Ok(*plan))?;
             let order = Order { id: given.id, documents: config, plan, accept, others };
-            let ended = until_told(node.carry_out(&order, drained))??;
+            let ended = until_terminated(node.carry_out(&order, drained))??;
             watched(&manager, &ended)?;
             Ok(ended)
         }
@@ -195,7 +195,7 @@ fn carried_out_of(
                 manager.daemon_reload(RELOAD).await?;
                 Ok::<Ended, OperationError>(ended)
             };
-            let ended = until_told(adopted)??;
+            let ended = until_terminated(adopted)??;
             watched(&manager, &ended)?;
             Ok(ended)
         }
@@ -248,7 +248,7 @@ pub(super) fn resume() -> Result<u8, NodeError> {
     let tree = Tree::open(Path::new("/"))?;
     // One of a newer version is not handed over either.
     if standing_id(&tree)?.is_none() {
-        return told(&Ended::Nothing);
+        return show_end(&Ended::Nothing);
     }
     by_the_unit(&tree, &Given::new(&files::operation_id(), Does::Resume))
 }
@@ -258,7 +258,7 @@ fn what_stands() -> Result<u8, NodeError> {
     let host = ThisHost::read(&tree, true)?;
     let label = |path: &str, kind| host.label(path, kind);
     let Some(standing) = Journal::open_soon(&tree)?.standing()? else {
-        return told(&Ended::Nothing);
+        return show_end(&Ended::Nothing);
     };
     let terms = terms_of(&standing);
     let manager = Manager::new(BUS, terms.limits());
@@ -266,13 +266,13 @@ fn what_stands() -> Result<u8, NodeError> {
     let permits = permits(&tree, &standing.record.id, terms.permits);
     let of_host = (&host, &label as &Label<'_>);
     let node = this_node(&tree, of_host, &manager, (&*permits, terms), &terminal);
-    let ended = until_told(node.go_on())?.map_err(NodeError::from);
+    let ended = until_terminated(node.go_on())?.map_err(NodeError::from);
     if let Err(error) = &ended
         && !has_to_wait(error)
     {
         cut_short(&tree, &standing.record.id, &error.to_string())?;
     }
-    told(&ended?)
+    show_end(&ended?)
 }
 
 fn permits(tree: &Tree, operation: &str, asked: Asked) -> Box<dyn Permits> {
@@ -282,7 +282,7 @@ fn permits(tree: &Tree, operation: &str, asked: Asked) -> Box<dyn Permits> {
     }
 }
 
-fn told(ended: &Ended) -> Result<u8, NodeError> {
+fn show_end(ended: &Ended) -> Result<u8, NodeError> {
     let (text, code) = match ended {
         Ended::Nothing => ("nothing to go on with".to_owned(), WELL),
         Ended::Done => ("done: the node has the new config".to_owned(), WELL),

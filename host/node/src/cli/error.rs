@@ -43,7 +43,7 @@ pub enum NodeError {
     Said(String),
     /// A signal came.
     #[error("it was told to end; what it began stands, and is gone on with by tread node resume")]
-    ToldToEnd,
+    Terminated,
     /// The order is none.
     #[error(transparent)]
     Order(#[from] BadOrder),

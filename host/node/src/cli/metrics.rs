@@ -141,7 +141,7 @@ mod tests {
         progress.begins(0);
         progress.ends(0, StepState::Done, "");
         let report = Report::new(State::Watching, "");
-        let told = text(Some(digest), Some(&progress), Some(&report)).unwrap();
+        let shown = text(Some(digest), Some(&progress), Some(&report)).unwrap();
         for line in [
             &format!("tread_node_config_info{{digest=\"{digest}\"}} 1"),
             "tread_node_operation{operation=\"1\",phase=\"Done\"} 1",
@@ -149,7 +149,7 @@ mod tests {
             "tread_node_drift_watched 1",
             "tread_node_drifted_paths 0",
         ] {
-            assert!(told.lines().any(|it| it == line), "{line}: {told}");
+            assert!(shown.lines().any(|it| it == line), "{line}: {shown}");
         }
         assert!(text(None, None, None).unwrap().contains("tread_node_drift_watched 0"));
     }
@@ -160,19 +160,19 @@ mod tests {
         let progress = Progress::new("1", Digest::of(b"one"), &steps);
         let mut report = Report::new(State::Watching, "");
         report.checked = Some(1);
-        let told = text(Some(Digest::of(b"one")), Some(&progress), Some(&report)).unwrap();
-        let names = told.lines().filter(|line| !line.starts_with('#'));
+        let shown = text(Some(Digest::of(b"one")), Some(&progress), Some(&report)).unwrap();
+        let names = shown.lines().filter(|line| !line.starts_with('#'));
         let mut names: Vec<&str> = names.filter_map(|line| line.split(['{', ' ']).next()).collect();
         names.sort_unstable();
         let mut all: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
         all.sort_unstable();
-        assert_eq!(names, all, "{told}");
+        assert_eq!(names, all, "{shown}");
         assert!(ALL.iter().all(|(name, _)| table().contains(&format!("| `{name}` |"))));
         // What node-exporter reads: it leaves out a file with any other type.
-        let types = told.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let types = shown.lines().filter_map(|line| line.strip_prefix("# TYPE "));
         assert!(
             types.clone().count() == ALL.len() && types.clone().all(|it| it.ends_with(" gauge")),
-            "{told}"
+            "{shown}"
         );
     }
 }

@@ -61,25 +61,25 @@ pub(super) fn dry_run(
     line("nothing was changed")
 }
 
-/// Tells what is new since the last line.
+/// Shows what is new since the last line.
 #[derive(Default)]
 pub(super) struct Terminal {
-    told: RefCell<Vec<String>>,
+    shown: RefCell<Vec<String>>,
 }
 
 impl Reporter for Terminal {
     fn report(&self, progress: &Progress) {
-        let mut told = self.told.borrow_mut();
+        let mut shown = self.shown.borrow_mut();
         let mut lines = lines(progress);
         if progress.phase == Phase::Refused {
             // It is the error with which the command ends.
             lines.pop();
         }
         for text in lines {
-            if !told.contains(&text) {
+            if !shown.contains(&text) {
                 // Whoever cannot read it does not stop it.
                 let _ = line(&text);
-                told.push(text);
+                shown.push(text);
             }
         }
     }
@@ -208,12 +208,12 @@ pub(super) fn status_json(
         "operation": progress,
         "drift": drift,
         "handedOver": begins,
-        "byHand": by_hand.iter().map(told).collect::<Vec<_>>(),
+        "byHand": by_hand.iter().map(in_json).collect::<Vec<_>>(),
     });
     line(&serde_json::to_string_pretty(&status)?)
 }
 
-fn told(left: &ByHand) -> serde_json::Value {
+fn in_json(left: &ByHand) -> serde_json::Value {
     let ByHand { operation, path, why, .. } = left;
     serde_json::json!({"operation": operation, "path": path, "why": why})
 }

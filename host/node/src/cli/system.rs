@@ -61,18 +61,18 @@ pub(super) fn blocking<T>(future: impl Future<Output = T>) -> io::Result<T> {
     Ok(runtime.block_on(future))
 }
 
-/// As [`blocking`]; a process that is told to end does so where nothing is half done, which
+/// As [`blocking`]; a process that gets a signal to end does so where nothing is half done, which
 /// is wherever it waits.
-pub(super) fn until_told<T>(future: impl Future<Output = T>) -> Result<T, NodeError> {
+pub(super) fn until_terminated<T>(future: impl Future<Output = T>) -> Result<T, NodeError> {
     blocking(async {
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
         let mut hung_up = signal(SignalKind::hangup())?;
         tokio::select! {
             done = future => Ok(done),
-            _ = terminated.recv() => Err(NodeError::ToldToEnd),
-            _ = interrupted.recv() => Err(NodeError::ToldToEnd),
-            _ = hung_up.recv() => Err(NodeError::ToldToEnd),
+            _ = terminated.recv() => Err(NodeError::Terminated),
+            _ = interrupted.recv() => Err(NodeError::Terminated),
+            _ = hung_up.recv() => Err(NodeError::Terminated),
         }
     })?
 }

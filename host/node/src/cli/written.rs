@@ -44,8 +44,8 @@ pub(super) fn write(
     if !steps.is_empty() {
         progress.message = WRITTEN.to_owned();
     }
-    let told = progress.write(tree);
+    let noted = progress.write(tree);
     journal.finish()?;
-    let _ = told.or_else(|_| progress.write(tree));
+    let _ = noted.or_else(|_| progress.write(tree));
     Ok(())
 }

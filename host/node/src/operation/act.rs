@@ -120,28 +120,28 @@ impl Going<'_> {
             match (step, ended) {
                 (Step::Reboot | Step::Uncordon, _) => break,
                 (_, Some((true, message))) => {
-                    self.telling.tell(|it| it.ends(index, StepState::Done, message));
+                    self.reporting.update(|it| it.ends(index, StepState::Done, message));
                     continue;
                 }
                 (_, Some((false, message))) => return Ok(Err(message.clone())),
                 (Step::Drain, None) => {
-                    self.telling.tell(|it| it.ends(index, StepState::Left, ""));
+                    self.reporting.update(|it| it.ends(index, StepState::Left, ""));
                     continue;
                 }
                 (Step::Write, None) => {
-                    self.telling.tell(|it| it.ends(index, StepState::Done, ""));
+                    self.reporting.update(|it| it.ends(index, StepState::Done, ""));
                     continue;
                 }
                 _ => {}
             }
             if let Some(unit) = step.unit() {
                 let act = Act::Unit { unit: unit.to_owned() };
-                if !self.node.permit(&self.telling, act).await?.holds() {
+                if !self.node.permit(&self.reporting, act).await?.holds() {
                     return Err(OperationError::Forbidden(ENDED.to_owned()));
                 }
             }
             let begins = self.begins(index)?;
-            self.telling.tell(|it| it.begins(index));
+            self.reporting.update(|it| it.begins(index));
             let (well, message) = match begins {
                 Ok(within) => {
                     let done = self.step(step).await;
@@ -156,7 +156,7 @@ impl Going<'_> {
             let note = Note::Ended { step: index, well, message: message.clone() };
             self.journal.note(&note)?;
             let state = if well { StepState::Done } else { StepState::Failed };
-            self.telling.tell(|it| it.ends(index, state, &message));
+            self.reporting.update(|it| it.ends(index, state, &message));
             if !well {
                 return Ok(Err(message));
             }
@@ -171,20 +171,20 @@ impl Going<'_> {
             Ok(within) => within,
             Err(why) => return Ok(Err(why)),
         };
-        let mut told = Ok(());
+        let mut well = Ok(());
         for step in &self.kept.plan.steps {
             match self.step(step).await {
                 // It came with the config that is gone.
                 Err(Problem { what: What::Missing, .. }) => {}
                 Err(problem) => {
-                    told = Err(problem.to_string());
+                    well = Err(problem.to_string());
                     break;
                 }
                 Ok(_) => {}
             }
         }
         within.ends();
-        Ok(told)
+        Ok(well)
     }
 
     /// Notes that a step begins; why it does not, where too many processes died in it already.

@@ -1,7 +1,7 @@
 //! An operation that is gone on with, from wherever it was cut short.
 
 use super::node::{ENDED, Ended, Kept, Node, OperationError};
-use super::telling::Telling;
+use super::reporting::Reporting;
 use crate::api_server::{Server, answers_within};
 use crate::journal::{Journal, Note, Standing};
 use crate::permits::{Act, Permit};
@@ -26,7 +26,7 @@ pub(super) struct Going<'g> {
     pub(super) kept: Kept,
     /// This boot.
     pub(super) boot: String,
-    pub(super) telling: Telling<'g>,
+    pub(super) reporting: Reporting<'g>,
     /// What a mount covers of what was to go.
     pub(super) covered: Option<String>,
 }
@@ -70,14 +70,14 @@ impl Going<'_> {
             return self.goes_back(missing, false).await;
         }
         if self.kept.os.is_some() && (missing.is_some() || !self.was_booted()) {
-            self.telling.phase(Phase::Staging, "");
+            self.reporting.phase(Phase::Staging, "");
             if let Err(why) = self.stage().await {
                 return self.goes_back(&why, false).await;
             }
         }
         let is_planned = self.kept.plan.steps.contains(&Step::Reboot);
         if !self.was_booted() {
-            self.telling.phase(Phase::Acting, "");
+            self.reporting.phase(Phase::Acting, "");
             if let Err(why) = self.act().await? {
                 return self.boots(&why).await;
             }
@@ -86,8 +86,8 @@ impl Going<'_> {
             let instead = self.kept.instead.clone();
             return self.boots(&instead).await;
         }
-        self.telling.absorbed();
-        self.telling.phase(Phase::Proving, &self.why_it_booted());
+        self.reporting.absorbed();
+        self.reporting.phase(Phase::Proving, &self.why_it_booted());
         match self.proof().await? {
             Ok(()) => {
                 if let Some(why) = self.cut_off().await {
@@ -129,7 +129,7 @@ impl Going<'_> {
         if self.standing.notes.last() != Some(&note) {
             self.journal.note(&note)?;
         }
-        self.telling.phase(Phase::WaitsForBoot, WAITS);
+        self.reporting.phase(Phase::WaitsForBoot, WAITS);
         Ok(Ended::WaitsForBoot)
     }
 
@@ -171,7 +171,7 @@ impl Going<'_> {
         if answers_within(Duration::ZERO, server).await.is_ok() {
             return None;
         }
-        self.telling.message(&format!("waiting for the API server at {address}"));
+        self.reporting.message(&format!("waiting for the API server at {address}"));
         let seconds = terms.cut_off;
         let why = answers_within(Duration::from_secs(seconds), server).await.err()?;
         Some(format!(
@@ -181,7 +181,7 @@ impl Going<'_> {
 
     /// Tells the units of the plan what is there again, and proves that the node is well.
     async fn back_by_units(self, because: String) -> Result<Ended, OperationError> {
-        self.telling.phase(Phase::GoingBack, &because);
+        self.reporting.phase(Phase::GoingBack, &because);
         if let Err(why) = self.units_again().await? {
             return self.boots(&format!("{because}; with the old config: {why}")).await;
         }
@@ -197,12 +197,12 @@ impl Going<'_> {
         Ok(Ended::WentBack { because })
     }
 
-    /// Told first: who finds no operation knows how the last one ended. On a full disk there is
+    /// Reported first: who finds no operation knows how the last one ended. On a full disk there is
     /// room for that only once what was staged is gone.
     fn is_over(&self, phase: Phase, because: &str) -> Result<(), OperationError> {
-        let told = self.telling.end(phase, because);
+        let reported = self.reporting.end(phase, because);
         self.journal.finish()?;
-        Ok(told.or_else(|_| self.telling.end(phase, because))?)
+        Ok(reported.or_else(|_| self.reporting.end(phase, because))?)
     }
 
     pub(super) async fn back(self) -> Result<Ended, OperationError> {
@@ -229,7 +229,7 @@ impl Going<'_> {
         if has_to_boot && !self.is_unread() {
             return self.boots(&because).await;
         }
-        self.telling.phase(Phase::Proving, &because);
+        self.reporting.phase(Phase::Proving, &because);
         let is_not_back = if self.is_unread() { None } else { self.os_is_not_back().await };
         let proven = match is_not_back {
             Some(why) => Err(why),
@@ -262,7 +262,7 @@ impl Going<'_> {
         if !is_asked_for {
             self.journal.note(&Note::BootAsked { boot: self.boot.clone() })?;
         }
-        let note = |text: String| self.telling.message(&text);
+        let note = |text: String| self.reporting.message(&text);
         let (manager, how) = (self.node.manager, self.node.patience.reboot);
         let problem = manager.reboot_now(how, note, self.node.kernel).await;
         self.degraded(&problem.to_string()).await
@@ -276,13 +276,13 @@ impl Going<'_> {
             let mut permit = Permit::FOREVER;
             if asks {
                 let act = Act::Boot { because: because.to_owned() };
-                permit = self.node.permit(&self.telling, act).await?;
+                permit = self.node.permit(&self.reporting, act).await?;
                 if !permit.holds() {
                     return Err(OperationError::Forbidden(ENDED.to_owned()));
                 }
             }
-            self.telling.phase(Phase::Booting, because);
-            let mut note = |text: String| self.telling.message(&text);
+            self.reporting.phase(Phase::Booting, because);
+            let mut note = |text: String| self.reporting.message(&text);
             self.node.manager.wait_for_inhibitors(deadline, &mut note).await;
             if permit.holds() {
                 return Ok(());
@@ -292,7 +292,7 @@ impl Going<'_> {
 
     pub(super) async fn degraded(self, because: &str) -> Result<Ended, OperationError> {
         // The operation stands: what it began with can still be gone back to.
-        self.telling.phase(Phase::Degraded, because);
+        self.reporting.phase(Phase::Degraded, because);
         Ok(Ended::Degraded { because: because.to_owned() })
     }
 }

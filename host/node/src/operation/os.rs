@@ -7,7 +7,7 @@
 
 use super::going::Going;
 use super::node::{Kept, Node, OperationError};
-use super::telling::Telling;
+use super::reporting::Reporting;
 use crate::change::{Adopt, Checked, Order, OrderError};
 use crate::drift::{Drift, Kind};
 use crate::journal::{Journal, JournalError, Note, Standing};
@@ -63,7 +63,7 @@ impl Node<'_> {
                 false => format!("the OS image {} was on the node already", wish.image),
             };
         }
-        Telling::new(self, Progress::new(id, to, &[])).phase(Phase::Fetched, &message);
+        Reporting::new(self, Progress::new(id, to, &[])).phase(Phase::Fetched, &message);
         Ok(())
     }
 
@@ -297,30 +297,30 @@ impl Going<'_> {
     /// Lets the next boot bring what is due; otherwise why not, and then nothing of it is
     /// staged.
     pub(super) async fn stage(&self) -> Result<(), String> {
-        let told = |error: OsError| error.to_string();
-        let Some((os, tool, due)) = self.due().map_err(told)? else { return Ok(()) };
+        let in_words = |error: OsError| error.to_string();
+        let Some((os, tool, due)) = self.due().map_err(in_words)? else { return Ok(()) };
         let staged = os.stage(tool, due).await;
         if staged.is_err() {
             // What fails here is seen by whoever brings it back.
             let _ = os.unstage(tool).await;
         }
-        staged.map_err(told)
+        staged.map_err(in_words)
     }
 
     /// Lets the next boot bring what was there before; otherwise why not.
     pub(super) async fn bring_back(&self) -> Result<(), String> {
-        let told = |error: OsError| error.to_string();
-        let Some((os, tool, due)) = self.due().map_err(told)? else { return Ok(()) };
+        let in_words = |error: OsError| error.to_string();
+        let Some((os, tool, due)) = self.due().map_err(in_words)? else { return Ok(()) };
         if self.is_unread() && os.is_staged().is_ok_and(|staged| !staged) {
             return Ok(());
         }
-        os.bring_back(tool, due).await.map_err(told)
+        os.bring_back(tool, due).await.map_err(in_words)
     }
 
     /// Whether nothing has read what was written: no unit was told, and no boot was asked
     /// for or came.
     pub(super) fn is_unread(&self) -> bool {
-        let told = |note: &Note| matches!(note, Note::Begun { .. } | Note::BootAsked { .. });
-        !self.was_booted() && !self.standing.notes.iter().any(told)
+        let may_be_read = |note: &Note| matches!(note, Note::Begun { .. } | Note::BootAsked { .. });
+        !self.was_booted() && !self.standing.notes.iter().any(may_be_read)
     }
 }

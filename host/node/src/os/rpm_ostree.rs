@@ -69,7 +69,7 @@ pub fn fetch(image: &str) -> Vec<String> {
     words(&["rebase", "--experimental", "--download-only", &reference])
 }
 
-/// The next thing to tell it, so that the next boot brings what is due: what is done to
+/// The next command for it, so that the next boot brings what is due: what is done to
 /// the deployment that it would bring now, with this line of arguments. Nothing if it
 /// would bring that already.
 ///
@@ -79,19 +79,19 @@ pub fn next(due: &Due, there: &Deployment, arguments: &str) -> Option<Vec<String
     let is_rebased = due.to.image.is_empty() || there.has_image(&due.to.image);
     let (kernel, wanted) = (there.kernel(), due.kernel());
     if kernel != KernelType::Default && (kernel != wanted || !is_rebased) {
-        let mut told = words(&["override", "reset"]);
-        told.extend(there.removed.iter().filter(|it| is_of_kernel(it)).cloned());
-        told.extend(options("--uninstall=", extensions::kernel(kernel)));
-        return Some(told);
+        let mut args = words(&["override", "reset"]);
+        args.extend(there.removed.iter().filter(|it| is_of_kernel(it)).cloned());
+        args.extend(options("--uninstall=", extensions::kernel(kernel)));
+        return Some(args);
     }
     if !is_rebased {
         return Some(words(&["rebase", "--experimental", &reference(&due.to.image)]));
     }
     if kernel != wanted {
-        let mut told = words(&["override", "remove"]);
-        told.extend(words(&extensions::DEFAULT_KERNEL));
-        told.extend(options("--install=", extensions::kernel(wanted)));
-        return Some(told);
+        let mut args = words(&["override", "remove"]);
+        args.extend(words(&extensions::DEFAULT_KERNEL));
+        args.extend(options("--install=", extensions::kernel(wanted)));
+        return Some(args);
     }
     let has = |package: &&str| there.packages.iter().any(|it| it == package);
     let wanted = extensions::packages(&due.to.extensions);

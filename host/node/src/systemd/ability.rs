@@ -111,7 +111,7 @@ pub fn says_reload(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(ask: Ask, now: &UnitFacts, new: InConfig) -> &'static str {
+    fn word_for(ask: Ask, now: &UnitFacts, new: InConfig) -> &'static str {
         match why_not(ask, now, new).as_deref() {
             None => "",
             Some(why) if why.contains("neither now") => "missing",
@@ -171,8 +171,8 @@ mod tests {
             ("broken", &broken, none, "unusable", "unusable"),
             ("broken until now", &broken, with_reload, "", ""),
         ] {
-            assert_eq!(told(Ask::Reload, unit, new), reload, "reload: {what}");
-            assert_eq!(told(Ask::Restart, unit, new), restart, "restart: {what}");
+            assert_eq!(word_for(Ask::Reload, unit, new), reload, "reload: {what}");
+            assert_eq!(word_for(Ask::Restart, unit, new), restart, "restart: {what}");
         }
     }
 

@@ -86,12 +86,12 @@ impl Manager {
 
     /// What systemd says of a unit: also of one that does not exist.
     pub async fn facts(&self, unit: &str) -> Result<UnitFacts, Problem> {
-        let told = async {
+        let facts = async {
             let path = self.path(unit, self.soon()).await?;
             self.facts_at(&path, self.soon()).await
         };
         let asked = format!("look-at {unit}");
-        told.await.map_err(|why| Problem::unanswered(&asked, self.limits.answer, why))
+        facts.await.map_err(|why| Problem::unanswered(&asked, self.limits.answer, why))
     }
 
     pub(crate) async fn path(
@@ -163,7 +163,7 @@ impl Manager {
     async fn subscribe(&self, deadline: Instant) -> Result<(), Unanswered> {
         match self.ask("Subscribe", &(), deadline).await {
             Err(Unanswered::Refused { name, .. }) if name.ends_with(".AlreadySubscribed") => Ok(()),
-            told => told,
+            answer => answer,
         }
     }
 }

@@ -178,7 +178,7 @@ impl Manager {
             .build();
         // Without logind nobody can inhibit anything.
         let Ok(mut changes) = self.bus.signals(rule, self.soon()).await else { return };
-        let mut told = Vec::new();
+        let mut noted = Vec::new();
         while let Ok(blocking) = self.inhibitors().await {
             if blocking.is_empty() {
                 return;
@@ -188,10 +188,10 @@ impl Manager {
                 .map(|it| format!("{} (PID {}): {}", it.who, it.pid, it.why))
                 .collect();
             let names = tread_model::text::listed(&names, 5);
-            if told != blocking {
+            if noted != blocking {
                 let seconds = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
                 note(format!("waiting up to {seconds:.0} s for who inhibits a boot: {names}"));
-                told = blocking;
+                noted = blocking;
             }
             if !matches!(timeout_at(deadline, changes.next()).await, Ok(Some(_))) {
                 note(format!("booting although it is inhibited by {names}"));

@@ -31,7 +31,7 @@ pub enum Outcome {
 }
 
 /// One step while it is carried out.
-struct Telling<'m> {
+struct UnitStep<'m> {
     manager: &'m Manager,
     unit: &'m str,
     ask: Ask,
@@ -50,18 +50,18 @@ impl Manager {
         limit: Duration,
     ) -> Result<Outcome, Problem> {
         let deadline = Instant::now() + limit;
-        let told = Telling { manager: self, unit, ask, limit, deadline }.carry_out().await;
-        match told {
+        let outcome = UnitStep { manager: self, unit, ask, limit, deadline }.carry_out().await;
+        match outcome {
             Err(mut problem) if problem.what.is_of_the_unit() => {
                 problem.excerpt = self.excerpt_of(unit).await;
                 Err(problem)
             }
-            told => told,
+            outcome => outcome,
         }
     }
 }
 
-impl Telling<'_> {
+impl UnitStep<'_> {
     fn problem(&self, what: What) -> Problem {
         Problem::new(format!("{} {}", self.ask, self.unit), what)
     }

@@ -90,15 +90,15 @@ pub struct Reached {
     pub missing: Vec<String>,
 }
 
-/// Walks to a folder, as far as there is one; each name on the way is told first.
+/// Walks to a folder, as far as there is one; each name on the way is visited first.
 pub(super) fn reach(
     root: &Folder,
     path: &str,
-    told: &mut dyn FnMut(&Folder, &str),
+    visit: &mut dyn FnMut(&Folder, &str),
 ) -> Result<Reached, PathError> {
     let names: Vec<&str> = names(path)?;
     let mut walk = Walk::from(root, path);
-    let missing = walk.along(&names, told)?;
+    let missing = walk.along(&names, visit)?;
     Ok(Reached { folder: walk.here(), missing })
 }
 
@@ -173,13 +173,13 @@ impl<'w> Walk<'w> {
     fn along(
         &mut self,
         names: &[&str],
-        told: &mut dyn FnMut(&Folder, &str),
+        visit: &mut dyn FnMut(&Folder, &str),
     ) -> Result<Vec<String>, PathError> {
         let mut ahead: VecDeque<String> = names.iter().map(|name| (*name).to_owned()).collect();
         while let Some(name) = ahead.pop_front() {
             let here = self.here();
             if !matches!(name.as_str(), "" | "." | "..") {
-                told(&here, &name);
+                visit(&here, &name);
             }
             match name.as_str() {
                 "" | "." => continue,

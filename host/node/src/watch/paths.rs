@@ -6,9 +6,9 @@ use crate::drift::{Accepted, Drift, Expected, Kind, is_of_others, look};
 use crate::tree::{Folders, Found, Tree};
 use std::collections::BTreeMap;
 
-/// What is told.
+/// What was noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum Noticed {
     /// It was looked at paths; whether something differs now that did not, or the other way
     /// round.
     Looked {
@@ -34,7 +34,7 @@ pub struct Watch {
 
 impl Watch {
     /// Watches what is expected, and other names besides, whatever stands there. The first
-    /// thing to be told is what differs now.
+    /// thing to be noticed is what differs now.
     pub fn new(
         tree: &Tree,
         expected: Vec<Expected>,
@@ -54,8 +54,8 @@ impl Watch {
         Watch { tree, expected, accepted, listener, pending, found: BTreeMap::new() }
     }
 
-    /// Waits until there is something to tell.
-    pub async fn next(&mut self) -> Told {
+    /// Waits until something is noticed.
+    pub async fn next(&mut self) -> Noticed {
         if self.pending.is_nothing() {
             self.pending = self.listener.heard().await;
         }
@@ -64,7 +64,7 @@ impl Watch {
         }
         let mut others = self.pending.paths.split_off(&self.expected.len());
         if others.pop_first().is_some() {
-            return Told::Other;
+            return Noticed::Other;
         }
         let touched = std::mem::take(&mut self.pending);
         let before = self.found.clone();
@@ -73,7 +73,7 @@ impl Watch {
             false => touched.paths.iter().copied().collect(),
         };
         self.look(&indices);
-        Told::Looked { news: before != self.found, all: touched.all }
+        Noticed::Looked { news: before != self.found, all: touched.all }
     }
 
     fn look(&mut self, indices: &[usize]) {

@@ -2,7 +2,7 @@
 //! an operation stands.
 
 use super::listener::Pace;
-use super::paths::{Told, Watch};
+use super::paths::{Noticed, Watch};
 use super::report::{Report, State};
 use crate::applied::Applied;
 use crate::change::wanted;
@@ -100,12 +100,12 @@ pub async fn serve(
         let passed = accepted.clone();
         let mut of_system: Result<Vec<Drift>, String> = Ok(Vec::new());
         let mut watch = Watch::new(tree, expected, accepted, &others, pace);
-        let (mut told_before, mut checked) = (None, None);
+        let (mut written, mut checked) = (None, None);
         // What changed since is heard from here on, or seen now.
         while Situation::of(tree)? == situation {
-            let told = watch.next().await;
+            let noticed = watch.next().await;
             // What an operation changes is no drift.
-            let Told::Looked { all, .. } = told else { continue };
+            let Noticed::Looked { all, .. } = noticed else { continue };
             if Situation::of(tree)? != situation {
                 continue;
             }
@@ -131,8 +131,8 @@ pub async fn serve(
                 report = report.with(watch.drifted().chain(of_system), watch.noted());
             }
             report.checked = checked;
-            if told_before.as_ref() != Some(&report) && report.write(tree).is_ok() {
-                told_before = Some(report);
+            if written.as_ref() != Some(&report) && report.write(tree).is_ok() {
+                written = Some(report);
             }
         }
     }

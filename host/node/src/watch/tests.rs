@@ -229,15 +229,15 @@ fn each_drift_is_told_when_it_appears_and_when_it_is_mended_one_after_another() 
     let (bed, expected) = bed();
     in_time(async {
         let mut watch = Watch::new(&bed.tree(), expected, Accepted::new(), &[], QUICK);
-        assert_eq!(watch.next().await, Told::Looked { news: false, all: true });
+        assert_eq!(watch.next().await, Noticed::Looked { news: false, all: true });
         for (what, done, (path, kinds), undone) in CASES {
             done(&bed);
-            let told = timeout(PATIENCE / 4, differ(&mut watch, &[(path, kinds)])).await;
+            let seen = timeout(PATIENCE / 4, differ(&mut watch, &[(path, kinds)])).await;
             let found: Vec<_> = watch.drifted().collect();
-            assert!(told.is_ok(), "{what}: {found:?}");
+            assert!(seen.is_ok(), "{what}: {found:?}");
             undone(&bed);
-            let told = timeout(PATIENCE / 4, differ(&mut watch, &[])).await;
-            assert!(told.is_ok(), "{what}, undone: {:?}", watch.drifted().collect::<Vec<_>>());
+            let seen = timeout(PATIENCE / 4, differ(&mut watch, &[])).await;
+            assert!(seen.is_ok(), "{what}, undone: {:?}", watch.drifted().collect::<Vec<_>>());
         }
     });
 }
@@ -294,7 +294,7 @@ fn a_password_that_changes_is_told_and_other_lines_are_not() {
         let mut watch = Watch::new(&bed.tree(), expected, Accepted::new(), &[], QUICK);
         watch.next().await;
         bed.file("/etc/shadow", "root:x:::::::\ncore:a:::::::\n");
-        assert_eq!(watch.next().await, Told::Looked { news: false, all: false });
+        assert_eq!(watch.next().await, Noticed::Looked { news: false, all: false });
         bed.file("/etc/shadow", "root:x:::::::\ncore:b:::::::\n");
         differ(&mut watch, &[(&path, &[Kind::Password])]).await;
         let text = format!("{:?}", watch.drifted().collect::<Vec<_>>());
@@ -345,7 +345,7 @@ fn everything_is_looked_at_once_in_a_while_whatever_was_heard() {
         watch.next().await;
         // By its other name, in a folder that nobody watches.
         fs::write(bed.path("/elsewhere/same"), "b").unwrap();
-        assert_eq!(watch.next().await, Told::Looked { news: true, all: true });
+        assert_eq!(watch.next().await, Noticed::Looked { news: true, all: true });
         differ(&mut watch, &[("/etc/a.conf", &[Kind::Contents])]).await;
     });
 }

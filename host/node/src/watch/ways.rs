@@ -83,7 +83,7 @@ impl Ways {
             Pass { inotify, numbers: BTreeMap::new(), folders: Folders::new(), failed: None };
         for (parent, names) in &self.parents {
             let paths: Vec<usize> = names.iter().map(|(_, index)| *index).collect();
-            let reached = tree.reach_told(parent, &mut |folder, name| {
+            let reached = tree.reach_visiting(parent, &mut |folder, name| {
                 pass.hears(folder, name, true, &paths);
             });
             let Ok(reached) = reached else { continue };

@@ -31,15 +31,15 @@ struct Case {
     order: Does,
     ends: Phase,
     says: &'static str,
-    told: &'static [&'static str],
+    logs: &'static [&'static str],
 }
 
 fn refused(what: &'static str, order: Does, says: &'static str) -> Case {
-    Case { what, order, ends: Phase::Refused, says, told: &[] }
+    Case { what, order, ends: Phase::Refused, says, logs: &[] }
 }
 
-fn done(what: &'static str, order: Does, told: &'static [&'static str]) -> Case {
-    Case { what, order, ends: Phase::Done, says: "", told }
+fn done(what: &'static str, order: Does, logs: &'static [&'static str]) -> Case {
+    Case { what, order, ends: Phase::Done, says: "", logs }
 }
 
 fn cases() -> Vec<Case> {
@@ -94,7 +94,7 @@ fn each_kind_of_order_ends_as_it_should_and_tells_the_unit_no_more() {
     let bed = Bed::with("one", |machine| machine);
     let _agent = bed.agent();
     bed.adopt("one");
-    for Case { what, order, ends, says, told } in cases() {
+    for Case { what, order, ends, says, logs } in cases() {
         let before = bed.log().len();
         let resumes = order == Does::Resume;
         let id = bed.order(order, Terms::default());
@@ -105,7 +105,7 @@ fn each_kind_of_order_ends_as_it_should_and_tells_the_unit_no_more() {
         }
         let message = bed.progress().unwrap().message;
         assert!(message.contains(says), "{what}: {message}");
-        assert_eq!(bed.log().split_off(before), told, "{what}");
+        assert_eq!(bed.log().split_off(before), logs, "{what}");
     }
     assert_eq!(bed.machine.boots().len(), 1);
 }

@@ -28,18 +28,18 @@ fn killed_at_any_time_an_operation_ends_with_one_reload_more_at_most_and_no_boot
         std::thread::sleep(Duration::from_millis(round * 400 / kills));
         let _ = bed.machine.run(["systemctl", "kill", "--signal=KILL", UNIT]);
         bed.is_taken_away(&id);
-        let told = bed.log().split_off(before);
+        let logged = bed.log().split_off(before);
         let progress = bed.progress().unwrap();
         assert_eq!(progress.operation, id, "{round}");
         if progress.phase == Phase::WentBack {
             // It had not changed all names yet.
-            assert!(told.is_empty(), "{round}: {told:?}");
+            assert!(logged.is_empty(), "{round}: {logged:?}");
             assert_eq!(bed.text("/etc/a.conf").as_deref(), Some(there), "{round}");
             continue;
         }
         assert_eq!(progress.phase, Phase::Done, "{round}: {progress:?}");
         let is_it = |line: &String| *line == format!("reload {next}");
-        assert!((1..=2).contains(&told.len()) && told.iter().all(is_it), "{round}: {told:?}");
+        assert!((1..=2).contains(&logged.len()) && logged.iter().all(is_it), "{round}: {logged:?}");
         assert_eq!(bed.text("/etc/a.conf").as_deref(), Some(next), "{round}");
         done += 1;
         (there, next) = (next, there);

@@ -37,11 +37,11 @@ fn of_admins_who_apply_at_the_same_instant_one_does_and_the_others_are_told_what
     let mut admins: Vec<Child> = (0..4).map(|_| apply()).collect();
     bed.logs("reload two");
     let goes_on = bed.progress().unwrap().operation;
-    let mut told = 0;
+    let mut ended = 0;
     bed.machine
         .wait_for("three to be told", || {
-            told = admins.iter_mut().filter_map(|it| it.try_wait().unwrap()).count();
-            told == 3
+            ended = admins.iter_mut().filter_map(|it| it.try_wait().unwrap()).count();
+            ended == 3
         })
         .unwrap();
     bed.let_go();

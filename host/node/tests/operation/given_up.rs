@@ -27,9 +27,9 @@ fn what_a_boot_cannot_settle_keeps_the_kubelet_away_until_an_admin_gives_it_up()
     assert_eq!(state("kubelet.service"), "inactive", "it would read half a config");
     // The machine has no multi-user.target, which starts it elsewhere.
     bed.machine.run_well(["systemctl", "start", "tread-resume.service"]).unwrap();
-    let told = || status(&bed);
-    bed.machine.wait_for("its reason", || told().contains("/etc/a.conf: Operation not")).unwrap();
-    assert!(told().contains("tread node adopt --config CONFIG --give-up"), "{}", told());
+    let shown = || status(&bed);
+    bed.machine.wait_for("its reason", || shown().contains("/etc/a.conf: Operation not")).unwrap();
+    assert!(shown().contains("tread node adopt --config CONFIG --give-up"), "{}", shown());
     bed.machine.run_well(["systemctl", "stop", "tread-resume.service"]).unwrap();
 
     // What cannot begin ends nothing.
@@ -37,21 +37,21 @@ fn what_a_boot_cannot_settle_keeps_the_kubelet_away_until_an_admin_gives_it_up()
     let refused = bed.machine.run([&[PROGRAM], &undrained[..]].concat()).unwrap();
     assert_eq!(refused.status, Some(1), "{refused:?}");
     assert!(refused.err.contains("--no-drain"), "{refused:?}");
-    assert!(told().contains("/etc/a.conf: Operation not"), "{}", told());
+    assert!(shown().contains("/etc/a.conf: Operation not"), "{}", shown());
 
     let words = ["node", "adopt", "--config", "/var/now.json", "--give-up", "--keep"];
     let given_up = bed.machine.run([&[PROGRAM], &words[..]].concat()).unwrap();
     chattr("-i");
     assert_eq!(given_up.status, Some(0), "{given_up:?}");
     assert!(given_up.out.contains("by hand: /etc/a.conf"), "{given_up:?}");
-    assert!(told().contains("by hand: /etc/a.conf"), "{}", told());
-    assert!(told().contains("(done)"), "{}", told());
+    assert!(shown().contains("by hand: /etc/a.conf"), "{}", shown());
+    assert!(shown().contains("(done)"), "{}", shown());
     bed.machine.run_well(["systemctl", "start", "kubelet.service"]).unwrap();
     assert_eq!(state("kubelet.service"), "active");
     // What it names as the way to mend it does.
-    let line = told().lines().find(|line| line.starts_with("by hand:")).unwrap().to_owned();
+    let line = shown().lines().find(|line| line.starts_with("by hand:")).unwrap().to_owned();
     let mend = line.split_once("put it there: ").unwrap().1;
     bed.machine.run_well(["sh", "-c", mend]).unwrap();
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
-    assert!(!told().contains("by hand"), "{}", told());
+    assert!(!shown().contains("by hand"), "{}", shown());
 }

@@ -76,8 +76,8 @@ impl Os {
         std::fs::write(path, words).unwrap();
     }
 
-    /// What the tools were told, but for what only looks.
-    fn told(&self) -> Vec<String> {
+    /// The commands that the tools got, but for what only looks.
+    fn commands(&self) -> Vec<String> {
         let log = self.bed.text("/var/lib/stand-in/log").unwrap_or_default();
         let looks = |line: &&str| line.contains(" status ") || line.ends_with(" kargs");
         log.lines().filter(|line| !looks(line)).map(str::to_owned).collect()
@@ -123,13 +123,13 @@ fn an_image_is_fetched_before_the_first_write_and_staged_after_it() {
         let os = Os::with(programs, &config("one", OLD, &[]));
         let next = config("two", NEW, &[]);
         os.bed.fetch(&next).unwrap();
-        assert!(!os.is_staged(), "{:?}", os.told());
-        let fetched = os.told();
+        assert!(!os.is_staged(), "{:?}", os.commands());
+        let fetched = os.commands();
         assert_eq!(os.bed.until_it_boots(&next, &PLANNED), End::Reboot);
         os.bed.boot();
         assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
         assert_eq!((os.booted(), os.file()), (format!("{NEW} root=UUID=1 ro quiet"), "two".into()));
-        assert!(os.told().len() > fetched.len(), "{:?}", os.told());
+        assert!(os.commands().len() > fetched.len(), "{:?}", os.commands());
     }
 }
 
@@ -249,7 +249,7 @@ fn what_this_host_cannot_do_is_refused_before_the_first_write() {
         let next = config_with_spec("two", spec);
         let error = os.bed.carry_out(&next, &PLANNED).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
-        assert_eq!((os.file().as_str(), os.told()), ("one", vec![]), "{error}");
+        assert_eq!((os.file().as_str(), os.commands()), ("one", vec![]), "{error}");
         assert_eq!(os.bed.go_on().unwrap(), Ended::Nothing);
     }
 }
@@ -257,14 +257,14 @@ fn what_this_host_cannot_do_is_refused_before_the_first_write() {
 #[test]
 fn arguments_that_are_not_those_of_the_config_last_applied_stop_an_order() {
     let os = Os::with(&["rpm-ostree"], &config("one", OLD, &["ro", "quiet"]));
-    let told = || os.bed.carry_out(&config("two", OLD, &["ro", "quiet"]), &crate::reload());
+    let carry_out = || os.bed.carry_out(&config("two", OLD, &["ro", "quiet"]), &crate::reload());
     os.bed.machine.run_well(["rpm-ostree", "kargs", "--append=debug"]).unwrap();
-    let error = told().unwrap_err().to_string();
+    let error = carry_out().unwrap_err().to_string();
     assert!(error.contains("somebody staged another deployment"), "{error}");
     os.bed.machine.run_well(["rpm-ostree", "cleanup", "--pending"]).unwrap();
     os.bed.machine.run_well(["rpm-ostree", "kargs", "--delete-if-present=quiet"]).unwrap();
     os.bed.reboot();
-    let error = told().unwrap_err().to_string();
+    let error = carry_out().unwrap_err().to_string();
     assert!(error.contains("kernel-arguments (this node was not booted with all"), "{error}");
     assert_eq!(os.file(), "one");
     // What an admin accepts stays accepted, until a config says something else of it.
@@ -286,7 +286,7 @@ fn a_node_is_adopted_with_the_system_that_its_config_wants_or_gets_it_by_a_boot(
     let other = config("one", NEW, &["quiet", "nosmt"]);
     let error = os.bed.adopt(&other, Adopt::Ask).unwrap_err().to_string();
     assert!(error.contains("kernel-arguments (") && error.contains("os-image (it is"), "{error}");
-    assert_eq!(os.told(), Vec::<String>::new());
+    assert_eq!(os.commands(), Vec::<String>::new());
     assert_eq!(os.bed.until_it_is_overwritten(&other), End::Reboot);
     os.bed.boot();
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
@@ -309,10 +309,10 @@ fn a_machine_gets_by_one_boot_what_it_could_not_boot_with_before_it_joins() {
     os.bed.boot();
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert_eq!(os.booted(), format!("{NEW} root=UUID=1 ro quiet nosmt"));
-    let told = os.told();
+    let commands = os.commands();
     // Its agent, which was started anew, asks again: nothing is left to do.
     assert_eq!(os.bed.adopt(&served, Adopt::Ask).unwrap(), Ended::Done);
-    assert_eq!(os.told(), told);
+    assert_eq!(os.commands(), commands);
     assert_eq!(os.bed.machine.boots().len(), 2);
 }
 

@@ -30,22 +30,22 @@ impl Permits for Ended0 {
 #[test]
 fn a_permit_that_ended_is_used_for_nothing_and_the_operation_goes_on_with_the_next_one() {
     let bed = Bed::with("one", &unit_with("/bin/true"));
-    let told = |ended: Result<Ended, OperationError>| {
+    let has_no_permit = |ended: Result<Ended, OperationError>| {
         let error = ended.unwrap_err().to_string();
         assert!(error.contains("the permit ended before it was used"), "{error}");
     };
     let write = Ended0(|act| matches!(act, Act::Write));
-    told(bed.carry_out_with(&write, &config("two"), &reload()));
+    has_no_permit(bed.carry_out_with(&write, &config("two"), &reload()));
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"), "no name has changed");
     assert_eq!(bed.go_on().unwrap(), Ended::Nothing);
     let unit = Ended0(|act| matches!(act, Act::Unit { .. }));
-    told(bed.carry_out_with(&unit, &config("two"), &reload()));
+    has_no_permit(bed.carry_out_with(&unit, &config("two"), &reload()));
     assert_eq!(bed.log(), ["start one"], "no unit was told");
     assert_eq!(bed.go_on().unwrap(), Ended::Done);
     assert_eq!(bed.log(), ["start one", "reload two"]);
     let boot = Ended0(|act| matches!(act, Act::Boot { .. }));
     let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
-    told(bed.carry_out_with(&boot, &config("three"), &steps));
+    has_no_permit(bed.carry_out_with(&boot, &config("three"), &steps));
     assert_eq!(bed.machine.boots().len(), 1, "no boot was asked for");
     assert_eq!(bed.until_it_boots_again(), End::Reboot);
     bed.boot();

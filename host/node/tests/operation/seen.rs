@@ -21,8 +21,8 @@ fn the_words_of_a_unit_that_failed_are_for_roots_terminal_alone_and_are_kept_now
     // Into a pipe, or for a script.
     for rest in [&[][..], &["-o", "json"], &["-o", "prometheus"]] {
         let words = [&[PROGRAM, "node", "status"], rest].concat();
-        let told = bed.machine.run_well(words).unwrap();
-        assert!(told.contains("reload a.service") && !told.contains(WORDS), "{told}");
+        let shown = bed.machine.run_well(words).unwrap();
+        assert!(shown.contains("reload a.service") && !shown.contains(WORDS), "{shown}");
     }
     let kept = bed.machine.run(["grep", "-r", WORDS, "/var/lib/tread"]).unwrap();
     assert_eq!((kept.status, kept.out.as_str()), (Some(1), ""), "nothing of it is kept");

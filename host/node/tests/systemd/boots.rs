@@ -15,9 +15,9 @@ struct Asked {
 impl Asked {
     fn of(manager: Manager, how: Reboot) -> Asked {
         let notes = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&notes);
+        let noted = Arc::clone(&notes);
         let task = tokio::spawn(async move {
-            let note = move |note| told.lock().unwrap().push(note);
+            let note = move |note| noted.lock().unwrap().push(note);
             manager.reboot(how, note, || Err(std::io::Error::other("never in a test"))).await
         });
         Asked { task, notes }

@@ -76,9 +76,9 @@ impl Drop for Bus {
     }
 }
 
-/// When a job's end is told.
+/// When a job's end is signalled: before or after its name, or never.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum JobEnds {
     Before,
     After,
     Never,
@@ -87,7 +87,7 @@ pub(crate) enum Told {
 /// How the fake is to answer, and what it was asked.
 pub(crate) struct Fake {
     pub(crate) result: &'static str,
-    pub(crate) told: Told,
+    pub(crate) ends: JobEnds,
     /// How the unit is when its job was asked for.
     pub(crate) then: &'static str,
     pub(crate) asked: Vec<String>,
@@ -132,10 +132,10 @@ impl Fake {
 async fn answer(connection: &Connection, fake: &Mutex<Fake>, message: &Message) {
     let header = message.header();
     let method = header.member().unwrap().to_string();
-    let (told, result, properties) = {
+    let (ends, result, properties) = {
         let mut fake = fake.lock().unwrap();
         fake.asked.push(method.clone());
-        (fake.told, fake.result, fake.properties())
+        (fake.ends, fake.result, fake.properties())
     };
     let path = |text| ObjectPath::try_from(text).unwrap();
     let end = || {
@@ -149,11 +149,11 @@ async fn answer(connection: &Connection, fake: &Mutex<Fake>, message: &Message) 
         "LoadUnit" => connection.reply(&header, &path(UNIT)).await.unwrap(),
         "GetAll" => connection.reply(&header, &properties).await.unwrap(),
         "ReloadUnit" | "RestartUnit" => {
-            if told == Told::Before {
+            if ends == JobEnds::Before {
                 end().await.unwrap();
             }
             connection.reply(&header, &path(JOB)).await.unwrap();
-            if told == Told::After {
+            if ends == JobEnds::After {
                 end().await.unwrap();
             }
         }

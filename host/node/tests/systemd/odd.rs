@@ -1,19 +1,19 @@
 //! Answers that a real systemd gives rarely.
 
 use crate::PATIENCE;
-use crate::fake::{Bus, Fake, Told};
+use crate::fake::{Bus, Fake, JobEnds};
 use std::time::Duration;
 use tread_node::systemd::{Ask, JobResult, Outcome, Reboot, What};
 
-fn fake(result: &'static str, told: Told) -> Fake {
-    Fake { result, told, then: "active", asked: Vec::new() }
+fn fake(result: &'static str, ends: JobEnds) -> Fake {
+    Fake { result, ends, then: "active", asked: Vec::new() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_whose_end_is_told_before_its_name_is_heard() {
-    for told in [Told::Before, Told::After] {
+    for ends in [JobEnds::Before, JobEnds::After] {
         let bus = Bus::start().await;
-        let fake = fake("done", told).serve(&bus).await;
+        let fake = fake("done", ends).serve(&bus).await;
         let manager = bus.manager();
         let outcome = manager.unit_step(Ask::Reload, "a.service", PATIENCE).await.unwrap();
         assert_eq!(outcome, Outcome::Done { did: Ask::Reload, note: None });
@@ -30,7 +30,7 @@ async fn a_job_whose_end_is_told_before_its_name_is_heard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_end_of_a_job_but_done_is_a_failure() {
     let bus = Bus::start().await;
-    let fake = fake("", Told::After).serve(&bus).await;
+    let fake = fake("", JobEnds::After).serve(&bus).await;
     let manager = bus.manager();
     for (word, result) in [
         ("failed", JobResult::Failed),
@@ -54,7 +54,7 @@ async fn every_end_of_a_job_but_done_is_a_failure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_was_skipped_since_the_unit_ended_is_skipped() {
     let bus = Bus::start().await;
-    Fake { then: "inactive", ..fake("skipped", Told::After) }.serve(&bus).await;
+    Fake { then: "inactive", ..fake("skipped", JobEnds::After) }.serve(&bus).await;
     let outcome = bus.manager().unit_step(Ask::Reload, "a.service", PATIENCE).await.unwrap();
     assert_eq!(outcome, Outcome::Skipped { note: "the unit is inactive".to_owned() });
 }
@@ -62,7 +62,7 @@ async fn a_job_that_was_skipped_since_the_unit_ended_is_skipped() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_without_an_end_is_cancelled_at_its_deadline() {
     let bus = Bus::start().await;
-    let fake = fake("", Told::Never).serve(&bus).await;
+    let fake = fake("", JobEnds::Never).serve(&bus).await;
     // Long enough for all that comes before the job.
     let limit = Duration::from_secs(3);
     let problem = bus.manager().unit_step(Ask::Reload, "a.service", limit).await.unwrap_err();
@@ -73,7 +73,7 @@ async fn a_job_without_an_end_is_cancelled_at_its_deadline() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_gone_without_a_word_is_asked_for_once_more() {
     let bus = Bus::start().await;
-    let fake = fake("", Told::Never).serve(&bus).await;
+    let fake = fake("", JobEnds::Never).serve(&bus).await;
     let problem = bus.manager().unit_step(Ask::Reload, "a.service", PATIENCE).await.unwrap_err();
     assert_eq!(problem.what, What::Job(JobResult::Unheard));
     let asked = fake.lock().unwrap().asked.clone();
@@ -83,7 +83,7 @@ async fn a_job_that_is_gone_without_a_word_is_asked_for_once_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_boots_the_node_the_kernel_is_asked_last() {
     let bus = Bus::start().await;
-    let fake = fake("", Told::Never).serve(&bus).await;
+    let fake = fake("", JobEnds::Never).serve(&bus).await;
     let mut notes = Vec::new();
     let mut kernel = false;
     let ask_kernel = || {

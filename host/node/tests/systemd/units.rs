@@ -85,15 +85,15 @@ async fn what_cannot_be_done_is_named() {
         .boot()
         .unwrap();
     let manager = manager(&machine);
-    let tell = async |ask, unit| manager.unit_step(ask, unit, PATIENCE).await.unwrap_err();
-    let missing = tell(Ask::Restart, "missing.service").await;
+    let step = async |ask, unit| manager.unit_step(ask, unit, PATIENCE).await.unwrap_err();
+    let missing = step(Ask::Restart, "missing.service").await;
     assert_eq!(missing.what, What::Missing);
     assert!(missing.to_string().starts_with("restart missing.service: there is no such unit."));
-    let stubborn = tell(Ask::Reload, "stubborn.service").await;
+    let stubborn = step(Ask::Reload, "stubborn.service").await;
     assert_eq!(stubborn.what, What::CannotReload);
-    let broken = tell(Ask::Restart, "broken.service").await;
+    let broken = step(Ask::Restart, "broken.service").await;
     assert_eq!(broken.what, What::Unusable("bad-setting".to_owned()));
-    let nonsense = tell(Ask::Restart, "no unit at all").await;
+    let nonsense = step(Ask::Restart, "no unit at all").await;
     assert!(matches!(nonsense.what, What::Refused { .. }), "{nonsense}");
 }
 
@@ -203,12 +203,12 @@ async fn a_unit_that_is_being_started_is_waited_for() {
     let machine = Machine::build().unit("slow.service", unit).boot().unwrap();
     machine.run_well(["systemctl", "start", "--no-block", "slow.service"]).unwrap();
     let manager = manager(&machine);
-    let tell = manager.unit_step(Ask::Reload, "slow.service", PATIENCE);
+    let step = manager.unit_step(Ask::Reload, "slow.service", PATIENCE);
     let release = async {
         // The step has begun by now, or begins when the unit runs: both end alike.
         machine.run_well(["touch", "/run/go"]).unwrap();
     };
-    let (outcome, ()) = tokio::join!(tell, release);
+    let (outcome, ()) = tokio::join!(step, release);
     assert_eq!(outcome.unwrap(), done(Ask::Reload));
 }
 

@@ -75,7 +75,7 @@ fn rpm_ostree_is_told_one_thing_after_the_other_until_all_is_as_it_is_to_be() {
     let none = || wish("", "", "default", "");
     // From, to, the packages that are there, those that were taken away, whether the image
     // is the new one; what is told.
-    for (from, to, packages, removed, is_new, told) in [
+    for (from, to, packages, removed, is_new, expected) in [
         (none(), none(), "", "", false, String::new()),
         (none(), wish(&new, "", "default", ""), "", "", false, rebase.clone()),
         (none(), wish(&new, "", "default", ""), "", "", true, String::new()),
@@ -136,18 +136,18 @@ fn rpm_ostree_is_told_one_thing_after_the_other_until_all_is_as_it_is_to_be() {
             ..Deployment::default()
         };
         let next = next(&due, &there, "root=UUID=1 ro").unwrap_or_default();
-        assert_eq!(next.join(" "), told, "{due:?}");
+        assert_eq!(next.join(" "), expected, "{due:?}");
         // What a proof asks for is what the tool is told to do.
         let is_done = due.missing(&there).is_none();
-        assert_eq!(is_done, told.is_empty() || told.starts_with("kargs"), "{due:?}");
+        assert_eq!(is_done, expected.is_empty() || expected.starts_with("kargs"), "{due:?}");
     }
 }
 
 #[test]
 fn to_fetch_an_image_stages_nothing() {
-    let told = fetch("a.example/os:1").join(" ");
+    let args = fetch("a.example/os:1").join(" ");
     assert_eq!(
-        told,
+        args,
         "rebase --experimental --download-only ostree-unverified-registry:a.example/os:1"
     );
 }

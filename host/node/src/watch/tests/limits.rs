@@ -19,7 +19,7 @@ fn more_events_than_the_kernel_remembers_cost_one_full_check() {
             fs::write(bed.path(name), "x").unwrap();
         }
         bed.file("/etc/a.conf", "b");
-        assert_eq!(watch.next().await, Told::Looked { news: true, all: true });
+        assert_eq!(watch.next().await, Noticed::Looked { news: true, all: true });
         differ(&mut watch, &[("/etc/a.conf", &[Kind::Contents])]).await;
     });
 }
@@ -100,7 +100,7 @@ fn where_no_more_folders_may_be_watched_it_says_so_and_looks_by_the_hour() {
         differ(&mut watch, &[("/etc/a.conf", &[Kind::Contents])]).await;
         let why = watch.deaf().unwrap().to_owned();
         assert!(why.contains("fs.inotify.max_user_instances"), "{why}");
-        assert_eq!(watch.next().await, Told::Looked { news: false, all: true });
+        assert_eq!(watch.next().await, Noticed::Looked { news: false, all: true });
     });
 }
 

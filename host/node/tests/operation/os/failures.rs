@@ -120,7 +120,7 @@ fn a_command_of_the_tool_outlives_whoever_started_it_and_is_not_begun_twice() {
     let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
     os.fault("slow");
     os.bed.until(&config("two", NEW, &[]), &PLANNED, || {
-        os.told().iter().any(|line| line.starts_with("rpm-ostree rebase --experimental ostree"))
+        os.commands().iter().any(|line| line.starts_with("rpm-ostree rebase --experimental ostree"))
     });
     assert!(!os.is_staged());
     let release = std::thread::spawn({
@@ -135,8 +135,8 @@ fn a_command_of_the_tool_outlives_whoever_started_it_and_is_not_begun_twice() {
     os.bed.boot();
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert!(os.booted().starts_with(NEW));
-    let rebases = os.told().into_iter().filter(|line| !line.contains("--download-only"));
-    assert_eq!(rebases.filter(|line| line.contains("rebase")).count(), 1, "{:?}", os.told());
+    let rebases = os.commands().into_iter().filter(|line| !line.contains("--download-only"));
+    assert_eq!(rebases.filter(|line| line.contains("rebase")).count(), 1, "{:?}", os.commands());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What the tool of the host is told. Each command runs as a unit of the host, and is found
-//! again by whoever comes after a crash; what is still to be told follows each time from
+//! What the tool of the host is run with. Each command runs as a unit of the host, and is found
+//! again by whoever comes after a crash; what is still to be run follows each time from
 //! what is there, so that nothing is done twice.
 
 use super::ask::{Os, Tool};
@@ -28,16 +28,16 @@ impl Os<'_> {
         self.lend_secret()?;
         let fetched = match tool {
             Tool::RpmOstree => {
-                self.tell(rpm_ostree::PROGRAM, rpm_ostree::fetch(&wish.image), limit).await
+                self.run(rpm_ostree::PROGRAM, rpm_ostree::fetch(&wish.image), limit).await
             }
             Tool::Bootc => {
                 // It has no way to fetch alone: what it staged is taken back, and what it
                 // fetched stays.
-                let fetched = self.tell(bootc::PROGRAM, bootc::switch(&wish.image), limit).await;
+                let fetched = self.run(bootc::PROGRAM, bootc::switch(&wish.image), limit).await;
                 self.unstage(tool).await?;
                 if let Some(staged) = there.next.filter(|next| next.staged) {
                     // It took the place of what waits for a boot.
-                    self.tell(bootc::PROGRAM, bootc::switch(&staged.image), limit).await?;
+                    self.run(bootc::PROGRAM, bootc::switch(&staged.image), limit).await?;
                 }
                 fetched
             }
@@ -56,22 +56,22 @@ impl Os<'_> {
                 continue;
             }
             let arguments = self.next_arguments(tool).await?;
-            let (program, told) = match tool {
+            let (program, args) = match tool {
                 Tool::RpmOstree => {
                     (rpm_ostree::PROGRAM, rpm_ostree::next(due, there.at_next_boot(), &arguments))
                 }
                 Tool::Bootc => (bootc::PROGRAM, bootc::next(due, there.at_next_boot())),
             };
-            let Some(told) = told else { return Ok(()) };
-            // The end of one that ran before a crash may have been told once.
-            if told == last && again {
+            let Some(args) = args else { return Ok(()) };
+            // The end of one that ran before a crash may have been heard once.
+            if args == last && again {
                 let missing = due.missing(there.at_next_boot());
                 let missing = missing.unwrap_or_else(|| ARGUMENTS.to_owned());
-                return Err(OsError::Idle { command: described(program, &told), missing });
+                return Err(OsError::Idle { command: described(program, &args), missing });
             }
-            again = told == last;
-            last.clone_from(&told);
-            self.tell(program, told, self.limits.stage).await?;
+            again = args == last;
+            last.clone_from(&args);
+            self.run(program, args, self.limits.stage).await?;
         }
         let command = last.first().cloned().unwrap_or_default();
         Err(OsError::Idle { command, missing: "it changes with each command".to_owned() })
@@ -93,9 +93,9 @@ impl Os<'_> {
         }
         match tool {
             Tool::RpmOstree => {
-                self.tell(rpm_ostree::PROGRAM, rpm_ostree::unstage(), self.limits.stage).await
+                self.run(rpm_ostree::PROGRAM, rpm_ostree::unstage(), self.limits.stage).await
             }
-            Tool::Bootc => self.tell(bootc::OSTREE, bootc::unstage(), self.limits.stage).await,
+            Tool::Bootc => self.run(bootc::OSTREE, bootc::unstage(), self.limits.stage).await,
         }
     }
 
@@ -109,12 +109,12 @@ impl Os<'_> {
         if !there.others.contains(&due.deployment) {
             return self.stage(tool, &self.reverse(due, &there)?).await;
         }
-        let (program, told) = match tool {
+        let (program, args) = match tool {
             Tool::RpmOstree => (rpm_ostree::PROGRAM, rpm_ostree::roll_back()),
             Tool::Bootc => (bootc::PROGRAM, bootc::roll_back()),
         };
-        let command = described(program, &told);
-        self.tell(program, told, self.limits.stage).await?;
+        let command = described(program, &args);
+        self.run(program, args, self.limits.stage).await?;
         let next = self.look(tool).await?;
         if next.at_next_boot().id == due.deployment {
             return Ok(());
@@ -157,13 +157,13 @@ impl Os<'_> {
         })
     }
 
-    async fn tell(&self, program: &str, told: Vec<String>, limit: Duration) -> Result<(), OsError> {
+    async fn run(&self, program: &str, args: Vec<String>, limit: Duration) -> Result<(), OsError> {
         // The same words are the same command, for whoever comes after a crash.
-        let digest = Digest::of(told.join("\n").as_bytes()).hex();
-        let verb = told.first().map_or("", String::as_str);
+        let digest = Digest::of(args.join("\n").as_bytes()).hex();
+        let verb = args.first().map_or("", String::as_str);
         let name = format!("os-{verb}-{}", digest.get(..12).unwrap_or_default());
         let unit = Command::unit_of(self.operation, &name);
-        let argv = std::iter::once(program.to_owned()).chain(told).collect();
+        let argv = std::iter::once(program.to_owned()).chain(args).collect();
         let command = Command { unit, argv, limit };
         let ended = self.manager.command(&command).await;
         self.manager.forget_command(&command.unit).await?;
@@ -172,6 +172,6 @@ impl Os<'_> {
 }
 
 /// As a person would write it.
-fn described(program: &str, told: &[String]) -> String {
-    format!("`{program} {}`", told.join(" "))
+fn described(program: &str, args: &[String]) -> String {
+    format!("`{program} {}`", args.join(" "))
 }

@@ -1,4 +1,4 @@
-//! How far an operation is, as it is told while it goes on.
+//! How far an operation is, as it is reported while it goes on.
 
 use super::node::Node;
 use crate::progress::{Phase, Progress, StepState};
@@ -6,27 +6,27 @@ use crate::tree::PathError;
 use std::cell::RefCell;
 use tread_model::plan::Step;
 
-/// Tells how far it is.
-pub(super) struct Telling<'t> {
+/// Reports how far it is.
+pub(super) struct Reporting<'t> {
     node: &'t Node<'t>,
     progress: RefCell<Progress>,
 }
 
-impl<'t> Telling<'t> {
-    pub(super) fn new(node: &'t Node<'t>, progress: Progress) -> Telling<'t> {
-        Telling { node, progress: RefCell::new(progress) }
+impl<'t> Reporting<'t> {
+    pub(super) fn new(node: &'t Node<'t>, progress: Progress) -> Reporting<'t> {
+        Reporting { node, progress: RefCell::new(progress) }
     }
 
-    pub(super) fn tell(&self, change: impl FnOnce(&mut Progress)) {
+    pub(super) fn update(&self, change: impl FnOnce(&mut Progress)) {
         let mut progress = self.progress.borrow_mut();
         change(&mut progress);
-        // Whoever cannot be told does not stop it.
+        // Where nobody can be told, that does not stop it.
         let _ = progress.write(&self.node.tree);
         self.node.reporter.report(&progress);
     }
 
     pub(super) fn phase(&self, phase: Phase, message: &str) {
-        self.tell(|progress| {
+        self.update(|progress| {
             progress.phase = phase;
             progress.message = tread_model::text::one_line_within(message, 4096).0;
         });
@@ -40,11 +40,11 @@ impl<'t> Telling<'t> {
 
     pub(super) fn message(&self, message: &str) {
         let message = tread_model::text::one_line_within(message, 4096).0;
-        self.tell(|progress| progress.message = message);
+        self.update(|progress| progress.message = message);
     }
 
     pub(super) fn absorbed(&self) {
-        self.tell(|progress| {
+        self.update(|progress| {
             for step in &mut progress.steps {
                 if matches!(step.state, StepState::Waiting | StepState::Running) {
                     step.state = match is_of_others(&step.step) {
