@@ -221,9 +221,9 @@ mod tests {
             "a.yaml~",
             "sub/.b.yml.swp",
         ];
-        let untold =
+        let ignored =
             ["Makefile", ".gitignore", ".git/a.yaml", "..2026/a.yaml", "yaml", "notes.txt"];
-        for name in left_out.iter().chain(&untold).chain(&["a.yaml", "B.YAML", "c.ign"]) {
+        for name in left_out.iter().chain(&ignored).chain(&["a.yaml", "B.YAML", "c.ign"]) {
             let path = dir.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, name).unwrap();
@@ -236,8 +236,8 @@ mod tests {
         assert_eq!(names(&read.left_out), left_out);
         let files: Vec<_> = read.files.into_iter().map(|file| file.bytes).collect();
         assert_eq!(files, [b"B.YAML".to_vec(), b"a.yaml".to_vec(), b"c.ign".to_vec()]);
-        let told = super::left_out(dir.path(), &read.left_out).unwrap();
-        assert!(told.contains("#a.yaml#") && told.contains("and 4 more"), "{told}");
+        let says = super::left_out(dir.path(), &read.left_out).unwrap();
+        assert!(says.contains("#a.yaml#") && says.contains("and 4 more"), "{says}");
         assert_eq!(super::left_out(dir.path(), &[]), None);
     }
 

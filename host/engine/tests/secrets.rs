@@ -111,11 +111,11 @@ fn neither_a_panic_nor_a_log_nor_a_broken_answer_of_such_a_call_is_told() {
     let panics = Guest { fields: fields.clone(), ..classifying(&format!("{says} (unreachable)")) };
     let no_unit = answering(vec![act(0, &[Action::Restart("hunter2")])]);
     for (guest, kind) in [(panics, FailureKind::Trap), (no_unit, FailureKind::InvalidUnit)] {
-        let told = asked(&guest, OPEN, &Words::default()).unwrap_err();
-        assert_failure(&told.failure, kind, "hunter2");
-        let untold = asked(&guest, SECRET, &Words::default()).unwrap_err();
-        assert_failure(&untold.failure, kind, "It was offered secrets");
-        assert_eq!(untold.log, [""; 0]);
+        let open = asked(&guest, OPEN, &Words::default()).unwrap_err();
+        assert_failure(&open.failure, kind, "hunter2");
+        let withheld = asked(&guest, SECRET, &Words::default()).unwrap_err();
+        assert_failure(&withheld.failure, kind, "It was offered secrets");
+        assert_eq!(withheld.log, [""; 0]);
     }
     let body = format!(
         "{says} (i32.store (i32.const 0) (i32.const 0))
@@ -197,11 +197,11 @@ fn a_policy_that_needs_secrets_and_may_not_read_them_says_who_can_change_that() 
     let sentence = "it may not read this file: `--read-secrets test`, in a cluster \
                     `spec.readSecrets: true`, lets it";
     assert!(policy(needy(), false).misses_secrets());
-    let told = planned(policy(needy(), false));
-    assert!(told.contains(sentence), "{told}");
+    let plan = planned(policy(needy(), false));
+    assert!(plan.contains(sentence), "{plan}");
     for (declares, reads) in [(needy(), true), (Declarations::default(), false)] {
-        let told = planned(policy(declares, reads));
-        assert!(!told.contains("may not read"), "{told}");
+        let plan = planned(policy(declares, reads));
+        assert!(!plan.contains("may not read"), "{plan}");
     }
 }
 
@@ -214,8 +214,8 @@ fn a_policy_sees_tokens_that_say_nothing() {
     let wishes = Wishes::default();
     let policy =
         Policy::new(Cow::Owned(guest), None, Layer::Template, wishes, &Limits::default()).unwrap();
-    let told = planned(policy);
-    assert!(told.contains("trap: secret:2"), "{told}");
+    let plan = planned(policy);
+    assert!(plan.contains("trap: secret:2"), "{plan}");
 }
 
 /// Another unit of fuel, and of memory, is another letter of an alphabet.

@@ -1,9 +1,9 @@
 //! `tread plan OLD NEW`
 
 pub mod args;
+mod exit_reason;
 mod overruled;
 mod sides;
-mod told;
 pub(crate) mod too_disruptive;
 
 use crate::render;
@@ -64,7 +64,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
             (planned, Some(shadow), calls)
         }
     };
-    overruled::tell(&mut planned.plan, &args.policies, &limits, &sandbox, (&old, &new))?;
+    overruled::note(&mut planned.plan, &args.policies, &limits, &sandbox, (&old, &new))?;
     if args.output != PlanOutput::Human {
         measure(&mut planned);
     }
@@ -76,14 +76,14 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         shadow_calls,
     });
     let beside = Beside {
-        sides: sides::told(&old_source, &new_source),
+        sides: sides::lines(&old_source, &new_source),
         too_disruptive: too_disruptive(&planned.plan, args.max),
         timings: timings.as_ref(),
         shadow: shadow.as_ref(),
     };
     let read = Read::of(&old_source, &new_source);
     unless_nobody_reads(print(args, &planned, (&beside, &read), out))?;
-    told::tell(&planned.plan, beside.too_disruptive.as_ref(), args.output);
+    exit_reason::print_beside(&planned.plan, beside.too_disruptive.as_ref(), args.output);
     Ok(match planned.plan.outcome {
         PlanOutcome::Refuse => Exit::Refused,
         _ if beside.too_disruptive.is_some() => Exit::TooDisruptive,

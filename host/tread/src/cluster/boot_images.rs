@@ -221,7 +221,7 @@ fn sentence(report: &Report, verdict: &Verdict, to: Option<Release>) -> String {
         "" => String::new(),
         limit => format!(" (the limit{release} is {limit})"),
     };
-    let told = match verdict.outcome {
+    let outcome = match verdict.outcome {
         Outcome::Passes if verdict.reason == Reason::NothingToJudge => "There is nothing to judge",
         Outcome::Passes if verdict.reason == Reason::ModeNone => "The boot images are not judged",
         Outcome::Passes if verdict.reason == Reason::NoLimit => {
@@ -240,7 +240,7 @@ fn sentence(report: &Report, verdict: &Verdict, to: Option<Release>) -> String {
         Outcome::Waits => "Whether boot images are too old cannot be told yet",
         Outcome::Blocks => "Boot images are too old",
     };
-    format!("{told}{limit}: {}", verdict.message)
+    format!("{outcome}{limit}: {}", verdict.message)
 }
 
 fn check(to: Option<Release>, asked: &Asked, out: &mut impl Write) -> Result<Exit> {

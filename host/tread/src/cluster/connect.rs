@@ -119,14 +119,14 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_is_no_list_says_what_to_do() {
-        let told = async |error: kube::Error| {
+        let explained = async |error: kube::Error| {
             let answer = std::future::ready(Err::<(), _>(error));
             let call = Call::new("list", "disruptionplans");
             let failed = ask(&Metrics::new(), call, answer).await.unwrap_err();
             why("https://api.example:6443", &failed)
         };
         let error = async |code: u16, message: &str, reason: &str| {
-            told(refusal(json!({"code": code, "message": message, "reason": reason}))).await
+            explained(refusal(json!({"code": code, "message": message, "reason": reason}))).await
         };
         // As kube makes it of an answer in plain text.
         let missing = error(404, "404 page not found", "Failed to parse error data").await;
@@ -141,7 +141,7 @@ mod tests {
         let unknown = error(401, "Unauthorized", "Unauthorized").await;
         assert!(unknown.contains("https://api.example:6443 does not know who asks"), "{unknown}");
         let refused = kube::Error::ReadEvents(std::io::Error::other("connection refused"));
-        let refused = told(refused).await;
+        let refused = explained(refused).await;
         assert!(refused.starts_with("no answer from the cluster at https://api.ex"), "{refused}");
         assert_eq!(refused.matches("connection refused").count(), 1, "{refused}");
     }

@@ -67,8 +67,8 @@ fn row(policy: &DisruptionPolicy, wide: bool) -> Vec<String> {
 /// Why a policy does not decide as it should, and which new versions wait.
 fn unwell(out: &mut impl Write, policy: &DisruptionPolicy) -> Result<()> {
     let conditions = policy.status.iter().flat_map(|status| &status.conditions);
-    let is_told = |it: &&Condition| it.status == "False" || it.reason == WAITING;
-    for condition in conditions.filter(is_told) {
+    let is_unwell = |it: &&Condition| it.status == "False" || it.reason == WAITING;
+    for condition in conditions.filter(is_unwell) {
         let text = format!("{}: {}: {}", policy.name_any(), condition.reason, condition.message);
         // Line breaks become sentences; whoever wrote it may have been an older tread.
         writeln!(out, "\n{}", clean(&text))?;

@@ -14,9 +14,9 @@ use tread_console::print::warn;
 use tread_kube::asking::{CallOutcome, Failed};
 use tread_kube::watching::Watches;
 
-/// When somebody who waits is told for what, and how long after that again, if
+/// When somebody who waits is shown for what, and how long after that again, if
 /// it is something else by then.
-const TOLD: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(15));
+const SHOWN: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(15));
 /// What is forbidden is told together, unless the rest takes longer than this.
 const TOGETHER: Duration = Duration::from_secs(2);
 /// How long anything may fail before it is given up.
@@ -37,7 +37,7 @@ pub(super) async fn until_ready(
     tokio::pin!(ready);
     let (mut watched, mut policies) = (watches.subscribe(), policies.clone());
     let begun = Instant::now();
-    let (mut told, mut tell_at) = (Vec::new(), begun + TOLD.0);
+    let (mut shown, mut show_at) = (Vec::new(), begun + SHOWN.0);
     let (mut waiting, mut changed_at) = (Vec::new(), begun);
     let mut give_up_at = Some(begun + GIVE_UP);
     loop {
@@ -49,10 +49,10 @@ pub(super) async fn until_ready(
         if before != waiting {
             changed_at = now;
         }
-        if now >= tell_at && told != waiting {
+        if now >= show_at && shown != waiting {
             warn(&format!("waiting for the cluster:\n  {}", waiting.join("\n  ")));
-            told.clone_from(&waiting);
-            tell_at = now + TOLD.1;
+            shown.clone_from(&waiting);
+            show_at = now + SHOWN.1;
         }
         if give_up_at.is_some_and(|at| now >= at) {
             give_up_at = None;
@@ -70,15 +70,15 @@ pub(super) async fn until_ready(
                 waiting.join("\n  ")
             );
         }
-        let tell_at = (told != waiting).then_some(tell_at);
-        let next = [tell_at, give_up_at, Some(begun + TOGETHER), Some(changed_at + NO_NEWS)];
+        let show_at = (shown != waiting).then_some(show_at);
+        let next = [show_at, give_up_at, Some(begun + TOGETHER), Some(changed_at + NO_NEWS)];
         let next = next.into_iter().flatten().filter(|at| *at > now).min();
         tokio::select! {
             () = &mut ready => return Ok(()),
             Ok(()) = watched.changed() => {}
             Ok(()) = policies.changed() => {}
             () = read => {}
-            () = sleep_until(next.unwrap_or(now + TOLD.0)) => {}
+            () = sleep_until(next.unwrap_or(now + SHOWN.0)) => {}
         }
     }
 }
@@ -146,7 +146,7 @@ pub(super) fn may_not_read(forbidden: &[(String, Failed)]) -> String {
 /// `tread serve` does first.
 async fn is_served(client: &Client) -> Result<()> {
     // Whatever is wrong with that, the watches say.
-    let there = timeout(TOLD.0, listed::policies(client.clone())).await;
+    let there = timeout(SHOWN.0, listed::policies(client.clone())).await;
     let Ok(Ok(there)) = there else { return Ok(()) };
     let sources = there.iter().filter_map(|it| it.object.spec.source.as_ref()?.builtin.as_deref());
     let sources: Vec<&str> = sources.collect();

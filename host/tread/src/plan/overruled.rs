@@ -14,7 +14,7 @@ use tread_model::verdict::Layer;
 /// Notes on each change that an admin decided what would be decided otherwise,
 /// where that differs. The plan itself stays as it is: nobody is asked for it
 /// who would not be asked anyway.
-pub(super) fn tell(
+pub(super) fn note(
     plan: &mut Plan,
     args: &PolicyArgs,
     limits: &Limits,

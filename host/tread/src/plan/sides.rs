@@ -191,7 +191,7 @@ fn objects(side: &Side<'_>) -> Vec<Objects> {
 }
 
 /// A line for each side; none where both are one document of one file each.
-pub(super) fn told(old: &Source, new: &Source) -> Vec<String> {
+pub(super) fn lines(old: &Source, new: &Source) -> Vec<String> {
     let same_place = old.is_same_place(new);
     if old.is_obvious && new.is_obvious && !same_place {
         return Vec::new();

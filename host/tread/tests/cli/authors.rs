@@ -240,8 +240,8 @@ fn a_schema_with_what_is_not_enforced_makes_no_policy() {
     ] {
         let ran = bench.tread(args);
         assert_eq!(ran.code(), 1, "{args:?}");
-        let told = format!("{}{}", ran.out(), ran.err());
-        assert!(told.contains(words), "{args:?}: {told}");
+        let printed = format!("{}{}", ran.out(), ran.err());
+        assert!(printed.contains(words), "{args:?}: {printed}");
     }
 }
 
@@ -319,8 +319,8 @@ fn a_pipe_that_nobody_named_is_an_error_and_nothing_to_wait_for() {
     ] {
         let ran = within_a_minute(&bench, args);
         assert_eq!(ran.code(), 1, "{args:?}");
-        let told = format!("{}{}", ran.out(), ran.err());
-        assert!(told.contains("pipe.yaml is a pipe, and no file"), "{args:?}: {told}");
+        let printed = format!("{}{}", ran.out(), ran.err());
+        assert!(printed.contains("pipe.yaml is a pipe, and no file"), "{args:?}: {printed}");
     }
     // The file that unpacking would write is looked at first.
     let packed = bench.tread(&["policy", "pack", "good.wasm", "-n", "a", "--name", "b"]);

@@ -44,7 +44,7 @@ fn max_does_not_change_what_a_script_reads_and_tells_the_log_which_changes_are_t
         let with = sample.plan(&bench, &["-o", "json", "--max", "none"]);
         assert_eq!(without.out(), with.out());
         let refusal = format!("warning: {}. ", sample.first_line);
-        let told = match sample.effect {
+        let expected = match sample.effect {
             None => refusal.clone(),
             Some("none") => String::new(),
             Some(effect) => {
@@ -55,7 +55,7 @@ fn max_does_not_change_what_a_script_reads_and_tells_the_log_which_changes_are_t
         };
         let err = with.err();
         assert!(
-            err.starts_with(&told) && err.lines().count() == usize::from(!told.is_empty()),
+            err.starts_with(&expected) && err.lines().count() == usize::from(!expected.is_empty()),
             "{err}"
         );
         let err = without.err();

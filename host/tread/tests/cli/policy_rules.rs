@@ -271,8 +271,8 @@ fn rules_policies_and_built_ins_become_openshifts_policy_and_the_rest_is_listed(
     let wide = rules(&bench, &["--to-openshift", "wide.yaml", "-o", "json"]).json();
     let warning = wide["warnings"][0].as_str().unwrap();
     assert!(warning.contains("Rule 1 of wide matches very much"), "{warning}");
-    let told = rules(&bench, &["--to-openshift", "wide.yaml"]).err();
-    assert!(told.contains(&format!("warning: {warning}")), "{told}");
+    let printed = rules(&bench, &["--to-openshift", "wide.yaml"]).err();
+    assert!(printed.contains(&format!("warning: {warning}")), "{printed}");
 
     let alone = rules(&bench, &["--to-openshift"]);
     assert_eq!(alone.code(), 0, "{}", alone.err());

@@ -105,7 +105,7 @@ fn a_file_that_is_given_twice_is_told_as_that() {
     let bench = Bench::new();
     bench.write("side/a.json", role("a", "worker", "1"));
     bench.write("old.json", role("a", "worker", "1"));
-    for (args, told) in [
+    for (args, says) in [
         (
             &["--old", "old.json", "--new", "side/a.json", "--new", "side/a.json"][..],
             "NEW: side/a.json is given twice: name it once",
@@ -117,7 +117,7 @@ fn a_file_that_is_given_twice_is_told_as_that() {
     ] {
         let ran = bench.tread(&[&["plan"], args].concat());
         assert_eq!((ran.code(), ran.out().as_str()), (2, ""), "{}", ran.err());
-        assert!(ran.err().contains(told), "{told} in {}", ran.err());
+        assert!(ran.err().contains(says), "{says} in {}", ran.err());
     }
     let both = bench.tread(&["plan", "old.json", "old.json"]);
     assert_eq!(both.code(), 0, "one file on both sides is told in the plan: {}", both.err());

@@ -157,8 +157,8 @@ fn a_file_without_an_end_is_an_error_wherever_it_is_named() {
     ] {
         let ran = bench.tread(args);
         assert_eq!(ran.code(), 1, "{args:?}");
-        let told = format!("{}{}", ran.out(), ran.err());
-        assert!(told.contains("/dev/zero is larger than 256 MiB"), "{args:?}: {told}");
+        let printed = format!("{}{}", ran.out(), ran.err());
+        assert!(printed.contains("/dev/zero is larger than 256 MiB"), "{args:?}: {printed}");
     }
 }
 

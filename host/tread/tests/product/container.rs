@@ -33,10 +33,10 @@ impl Container {
         machine: Arc<Machine>,
     ) -> Container {
         let stop = Arc::<AtomicBool>::default();
-        let (told, runtime) = (stop.clone(), Handle::current());
+        let (stops, runtime) = (stop.clone(), Handle::current());
         let thread = std::thread::spawn(move || {
             let mut plays = Plays { plane, client, node, machine, boot: None, agent: None };
-            while !told.load(Ordering::Relaxed) {
+            while !stops.load(Ordering::Relaxed) {
                 runtime.block_on(plays.looks());
                 std::thread::sleep(BETWEEN);
             }

@@ -627,8 +627,8 @@ async fn a_node_that_joins_costs_three_writes_until_it_is_a_member() {
     let all = eventually("it is told of", async || {
         let all = written(&cluster).split_off(before);
         let count = |kind: &str| all.iter().filter(|it| it.0 == kind && it.1 == NODE).count();
-        let is_told = count("nodeupdates") >= 1 && count("nodeupdates status") >= 1;
-        (is_told && events_about(&cluster, NODE) == 1).then_some(all)
+        let is_reported = count("nodeupdates") >= 1 && count("nodeupdates status") >= 1;
+        (is_reported && events_about(&cluster, NODE) == 1).then_some(all)
     })
     .await;
     let joined = all.iter().position(|it| it.0 == "nodes").unwrap();
@@ -649,8 +649,8 @@ async fn a_node_that_joins_costs_three_writes_until_it_is_a_member() {
     // One for its Node; that it was served; and whose its claim is, which forgets the former.
     assert!(until.len() <= 3 && count(&all, "nodes") == 1, "{all:#?}");
     assert_eq!(count(&all, "configmaps"), 2, "{all:#?}");
-    let told = since.len() + until.len() - 3 + events_about(&cluster, NODE);
-    assert!(told <= 3, "{all:#?}");
+    let writes = since.len() + until.len() - 3 + events_about(&cluster, NODE);
+    assert!(writes <= 3, "{all:#?}");
     let get = ["get", "configmap", "tread-joining", "-n", NAMESPACE, "-o", "json"];
     let record = cluster.plane.kubectl(&get).unwrap().success().unwrap();
     assert!(!record.contains("\"fetched."), "both machines came: {record}");

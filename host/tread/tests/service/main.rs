@@ -5,6 +5,7 @@
 
 mod boot_images;
 mod busy;
+mod events;
 mod front;
 mod installations;
 mod joining;
@@ -23,6 +24,5 @@ mod serve;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;
-mod told;
 mod waiting;
 mod watches;

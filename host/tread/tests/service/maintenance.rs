@@ -11,8 +11,8 @@ use tread_kube::held::NODE_MAINTENANCE;
 use tread_kube::node_lease;
 use tread_test_bed::{ControlPlane, eventually};
 
-/// What somebody is told who runs this for a try, once it is what it has to be.
-async fn told(plane: &ControlPlane, args: &[&str], expected: &str) -> String {
+/// What this prints as a dry run, once it is what it has to be.
+async fn dry_run_says(plane: &ControlPlane, args: &[&str], expected: &str) -> String {
     let args = [args, &["--dry-run=server"]].concat();
     eventually(expected, async || {
         let ran = plane.kubectl(&args).unwrap();
@@ -71,19 +71,19 @@ async fn a_change_warns_of_nodes_that_somebody_has_and_whoever_takes_one_of_what
     plane.apply(&version.to_string()).unwrap();
     let update = json!({"spec": {"desiredUpdate": {"version": "4.20.2"}}}).to_string();
     let update = ["patch", "clusterversion", "version", "--type=merge", "-p", &update];
-    told(&plane, &update, "2 nodes of pool worker are flagged for maintenance").await;
+    dry_run_says(&plane, &update, "2 nodes of pool worker are flagged for maintenance").await;
     let pauses = |paused: bool| json!({"spec": {"paused": paused}}).to_string();
     let (stop, go) = (pauses(true), pauses(false));
     let pool = ["patch", "mcp", "worker", "--type=merge", "-p"];
     plane.kubectl(&[&pool[..], &[&stop]].concat()).unwrap().success().unwrap();
     let goes_on = [&pool[..], &[&go]].concat();
-    told(&plane, &goes_on, "2 nodes of pool worker are flagged for maintenance").await;
+    dry_run_says(&plane, &goes_on, "2 nodes of pool worker are flagged for maintenance").await;
     plane.kubectl(&goes_on).unwrap().success().unwrap();
 
     // Whoever takes a node is told what is due.
     let due = "tread: node node-2 is due in the rollout of pool worker (MachineConfig/50-a created: \
         drain + reboot)";
-    told(&plane, &["cordon", "node-2"], due).await;
+    dry_run_says(&plane, &["cordon", "node-2"], due).await;
     warned(&plane, &lease("node-node-2", "somebody"), due).await;
     let definition = machines::definition(&NODE_MAINTENANCE).unwrap();
     plane.define(&[definition]).unwrap();
@@ -171,7 +171,7 @@ async fn a_rollout_that_goes_on_warns_of_nodes_that_somebody_has_and_none_is_due
     plane.apply(&config("50-a", "a", "1")).unwrap();
     let goes_on = [&rollout[..], &[&go]].concat();
     let flagged = "tread: 1 node of pool worker is flagged for maintenance: node-0";
-    told(&plane, &goes_on, flagged).await;
+    dry_run_says(&plane, &goes_on, flagged).await;
     let cordons = ["cordon", "node-1"];
     eventually("nothing is due while it is paused", async || {
         let ran = plane.kubectl(&[&cordons[..], &["--dry-run=server"]].concat()).unwrap();
@@ -179,5 +179,5 @@ async fn a_rollout_that_goes_on_warns_of_nodes_that_somebody_has_and_none_is_due
     })
     .await;
     does(&goes_on);
-    told(&plane, &cordons, "tread: node node-1 is due in the rollout of pool worker").await;
+    dry_run_says(&plane, &cordons, "tread: node node-1 is due in the rollout of pool worker").await;
 }

@@ -48,7 +48,7 @@ async fn attend(
     // A terminal sends its signals to the command too: this program waits for what that does.
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut hung_up = signal(SignalKind::hangup())?;
-    let mut told = signal(SignalKind::terminate())?;
+    let mut terminated = signal(SignalKind::terminate())?;
     let (program, args) = command.split_first().context("no command")?;
     let mut child = Command::new(program)
         .args(args)
@@ -71,7 +71,7 @@ async fn attend(
             }
             _ = interrupted.recv() => {}
             _ = hung_up.recv() => {}
-            _ = told.recv() => ends(),
+            _ = terminated.recv() => ends(),
             why = &mut lost, if !is_lost => {
                 warn(&format!("{node} is not held any more: {why}; the command is told to end"));
                 is_lost = true;

@@ -38,7 +38,7 @@ pub(super) fn print(
         ListOutput::Json => json(out, &value()),
         ListOutput::Yaml => yaml(out, &value()),
         ListOutput::Human | ListOutput::Wide => match (pool, rollouts.as_slice()) {
-            (Some(_), [(name, rollout)]) => Ok(told(out, known, name, rollout)?),
+            (Some(_), [(name, rollout)]) => Ok(describe(out, known, name, rollout)?),
             (_, all) => {
                 let rows = all.iter().map(|(name, rollout)| cells(name, rollout));
                 Ok(table::print(out, &table::with_heads(&HEADS, rows))?)
@@ -73,7 +73,7 @@ fn cells(name: &str, rollout: &Rollout) -> Vec<String> {
 }
 
 /// All of it, in words.
-fn told(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) -> io::Result<()> {
+fn describe(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) -> io::Result<()> {
     let status = rollout.status.clone().unwrap_or_default();
     let pool = line(name);
     let RolloutStatus { nodes, updated, under_way, failed, .. } = status;
@@ -101,7 +101,7 @@ fn told(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) -> i
         writeln!(out, "  paused: no node is begun; `tread rollout resume {pool}` goes on")?;
     }
     for (node, update) in known.updates.iter().filter(|(_, it)| it.spec.pool == name) {
-        node_told(out, node, update)?;
+        describe_node(out, node, update)?;
     }
     if failed > 0 {
         writeln!(out, "  once you saw why: `tread rollout retry {pool}` begins them again")?;
@@ -111,7 +111,7 @@ fn told(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) -> i
         writeln!(out, "  next: {}", listed(&next, IN_A_LINE))?;
     }
     for draining in status.draining.iter().take(NAMED) {
-        drain_told(out, draining)?;
+        describe_drain(out, draining)?;
     }
     for waiting in status.waiting.iter().take(NAMED) {
         let since = waiting.since.as_ref();
@@ -137,7 +137,7 @@ fn told(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) -> i
 }
 
 /// One that is under way, or failed.
-fn node_told(out: &mut impl Write, node: &str, update: &NodeUpdate) -> io::Result<()> {
+fn describe_node(out: &mut impl Write, node: &str, update: &NodeUpdate) -> io::Result<()> {
     let has_failed = has_failed(update);
     if open_order(update).is_none() && !has_failed {
         return Ok(());
@@ -147,7 +147,7 @@ fn node_told(out: &mut impl Write, node: &str, update: &NodeUpdate) -> io::Resul
 }
 
 /// One that is being drained, and what keeps it.
-fn drain_told(out: &mut impl Write, draining: &DrainingNode) -> io::Result<()> {
+fn describe_drain(out: &mut impl Write, draining: &DrainingNode) -> io::Result<()> {
     let (node, left) = (line(&draining.node), draining.pods_left);
     let pods = match left {
         1 => "1 pod has".to_owned(),

@@ -57,7 +57,7 @@ pub(super) async fn run(
     out.flush()?;
     let of = Asked { pools: &pools, all: asked.is_empty() };
     let mut watching = Watching::begin(cluster, leases, Some(namespace)).await?;
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     loop {
         let mut left = left(&watching.known, &of);
         if !left.iter().any(Left::goes_on) {
@@ -66,9 +66,9 @@ pub(super) async fn run(
         if !left.iter().any(Left::goes_on) {
             return said(out, &left, "nothing is under way");
         }
-        if left != told {
-            tell(out, "waiting for:", &left)?;
-            told.clone_from(&left);
+        if left != shown {
+            show(out, "waiting for:", &left)?;
+            shown.clone_from(&left);
         }
         let next = watching.next();
         let is_over = match deadline {
@@ -90,7 +90,7 @@ fn said(out: &mut impl Write, left: &[Left], why: &str) -> Result<Exit> {
         writeln!(out, "{why}, and no cordon and no Lease of tread's is left")?;
         return Ok(Exit::Done);
     }
-    tell(out, &format!("{why}; this is left:"), left)?;
+    show(out, &format!("{why}; this is left:"), left)?;
     if left.iter().any(|it| it.how == How::Failed) {
         writeln!(
             out,
@@ -102,7 +102,7 @@ fn said(out: &mut impl Write, left: &[Left], why: &str) -> Result<Exit> {
     Ok(Exit::TooDisruptive)
 }
 
-fn tell(out: &mut impl Write, head: &str, left: &[Left]) -> Result<()> {
+fn show(out: &mut impl Write, head: &str, left: &[Left]) -> Result<()> {
     writeln!(out, "{head}")?;
     for Left { what, .. } in left {
         writeln!(out, "  {what}")?;

@@ -1,4 +1,4 @@
-//! What is told of policies and plans in Events.
+//! What is reported of policies and plans in Events.
 
 use crate::story::{cluster, config, plan};
 use tread_test_bed::{ControlPlane, eventually};
@@ -21,7 +21,7 @@ async fn what_a_policy_did_to_pending_plans_is_told_on_it_also_when_it_is_new() 
         plane.apply(&rules(actions)).unwrap();
         let said = format!("It made 1 pending plan {word} ({name}).");
         eventually(&said, async || {
-            let told = [
+            let args = [
                 "get",
                 "events",
                 "-A",
@@ -30,7 +30,7 @@ async fn what_a_policy_did_to_pending_plans_is_told_on_it_also_when_it_is_new() 
                 K:.involvedObject.kind,O:.involvedObject.name",
                 "--no-headers",
             ];
-            let told = plane.kubectl(&told).unwrap().success().unwrap();
+            let listed = plane.kubectl(&args).unwrap().success().unwrap();
             let is_it = |line: &str| {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 line.starts_with("PlansChanged ")
@@ -39,7 +39,7 @@ async fn what_a_policy_did_to_pending_plans_is_told_on_it_also_when_it_is_new() 
             };
             let status = ["get", "dpol", "ours", "-o", "jsonpath={.status.pendingPlans}"];
             let status = plane.kubectl(&status).unwrap().success().unwrap();
-            (told.lines().any(is_it) && status == said).then_some(())
+            (listed.lines().any(is_it) && status == said).then_some(())
         })
         .await;
     }

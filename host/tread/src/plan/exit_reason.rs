@@ -12,12 +12,16 @@ use tread_model::plan::{ChangeOutcome, Plan};
 
 /// Says on standard error why a plan ends with another exit code than 0, unless the
 /// plan that says so was printed to the very same place.
-pub(super) fn tell(plan: &Plan, too_disruptive: Option<&TooDisruptive>, output: PlanOutput) {
+pub(super) fn print_beside(
+    plan: &Plan,
+    too_disruptive: Option<&TooDisruptive>,
+    output: PlanOutput,
+) {
     let refusal = refusal(plan);
-    let told = too_disruptive.map(TooDisruptive::sentence).or(refusal);
-    let Some(told) = told else { return };
+    let reason = too_disruptive.map(TooDisruptive::sentence).or(refusal);
+    let Some(reason) = reason else { return };
     if output != PlanOutput::Human || !is_one_place(io::stdout().as_fd(), io::stderr().as_fd()) {
-        warn(&told);
+        warn(&reason);
     }
 }
 
