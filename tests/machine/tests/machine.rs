@@ -102,16 +102,16 @@ fn places(machine: &Machine) -> [PathBuf; 2] {
 
 #[test]
 fn a_test_that_panics_leaves_nothing_behind() {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let panicked = std::thread::spawn(move || {
         let machine = Machine::build().boot().unwrap();
-        tell.send(places(&machine)).unwrap();
+        sender.send(places(&machine)).unwrap();
         panic!("as a test does that fails");
     })
     .join();
     assert!(panicked.is_err());
     // A control group that is gone had no process left.
-    for place in told.recv().unwrap() {
+    for place in receiver.recv().unwrap() {
         assert!(!place.exists(), "{}", place.display());
     }
 }

@@ -58,8 +58,8 @@ async fn takes(tread: &Tread, agents: &[Client], times: u32) -> Result<Duration>
 async fn asks(agent: &Client) -> Result<()> {
     let question = json!({"form": 1}).to_string().into_bytes();
     let question = Request::new(QUESTION).create(&PostParams::default(), question)?;
-    let told: Value = agent.request(question).await.context("an agent is not answered")?;
-    let revision = told.get("revision").and_then(Value::as_str);
+    let instructions: Value = agent.request(question).await.context("an agent is not answered")?;
+    let revision = instructions.get("revision").and_then(Value::as_str);
     revision.context("an agent is told nothing").map(drop)
 }
 

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 pub(crate) const START: Duration = Duration::from_secs(20);
 /// One more pool takes no more of a core.
 const ONE_MORE: Duration = Duration::from_millis(250);
-/// A node that strays is told of no later.
-const TOLD: Duration = Duration::from_secs(1);
+/// A node that strays is reported no later.
+const REPORTED: Duration = Duration::from_secs(1);
 /// What it takes at most, in KB.
 pub(crate) const MEMORY: u64 = 200 * 1024;
 /// How many nodes go to a new pool.
@@ -37,10 +37,10 @@ pub(crate) async fn measure(
     figures: &mut Figures,
 ) -> Result<()> {
     say("timing strays");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for number in 0..arguments.times {
         calm(tread).await?;
-        told.push(cluster.stray(number).await?);
+        reported.push(cluster.stray(number).await?);
     }
     say("making one more pool after the other");
     let (mut pools, mut statuses) = (Vec::new(), Vec::new());
@@ -55,13 +55,13 @@ pub(crate) async fn measure(
     }
     let memory = tread.memory()?;
     let limit = |time: Duration| format!("{} ms", time.as_millis());
-    let (pool, late) = (percentile(&mut pools, 100), percentile(&mut told, 99));
+    let (pool, late) = (percentile(&mut pools, 100), percentile(&mut reported, 99));
     figures.row("one more pool, of a core, median", milliseconds(percentile(&mut pools, 50)), "");
     figures.row("one more pool, of a core, at most", milliseconds(pool), &limit(ONE_MORE));
     let median = percentile(&mut statuses, 50);
     figures.row("a pool's numbers change, of a core, median", milliseconds(median), "");
-    figures.row("a stray is told of, median", milliseconds(percentile(&mut told, 50)), "");
-    figures.row("a stray is told of, p99", milliseconds(late), &limit(TOLD));
+    figures.row("a stray is told of, median", milliseconds(percentile(&mut reported, 50)), "");
+    figures.row("a stray is told of, p99", milliseconds(late), &limit(REPORTED));
     figures.row("resident at the end", megabytes(memory.resident), "");
     figures.row("resident at its peak", megabytes(memory.peak), &megabytes(MEMORY));
     say("changing what all pools are made of");
@@ -74,7 +74,7 @@ pub(crate) async fn measure(
     figures.row("  of a core", milliseconds(cost), "");
     figures.row("resident at its peak then", megabytes(tread.memory()?.peak), "");
     figures.promised(pool <= ONE_MORE, format!("one more pool takes {}", milliseconds(pool)));
-    figures.promised(late <= TOLD, format!("a stray is told of after {}", milliseconds(late)));
+    figures.promised(late <= REPORTED, format!("a stray is told of after {}", milliseconds(late)));
     figures.promised(memory.peak <= MEMORY, format!("{} KB are taken", memory.peak));
     Ok(())
 }
@@ -212,7 +212,7 @@ impl Cluster {
         create(&nodes, [node].into_iter()).await?;
         let version = events.list_metadata(&ListParams::default().limit(1)).await?;
         let version = version.metadata.resource_version.unwrap_or_default();
-        let mut told = events.watch(&WatchParams::default(), &version).await?.boxed();
+        let mut watched = events.watch(&WatchParams::default(), &version).await?.boxed();
         let has = format!("rendered-{}-1", self.pool(1));
         let annotations = json!({"metadata": {"annotations": {
             format!("{GROUP}/currentConfig"): has, format!("{GROUP}/firstPivotConfig"): has}}});
@@ -223,7 +223,7 @@ impl Cluster {
             event.reason.as_deref() == Some("NodeStrays") && about == Some(&*name)
         };
         let time = loop {
-            let next = tokio::time::timeout(PATIENCE, told.try_next()).await;
+            let next = tokio::time::timeout(PATIENCE, watched.try_next()).await;
             match next.context("a stray is not told of")??.context("the watch ended")? {
                 WatchEvent::Added(event) if is_its(&event) => break begun.elapsed(),
                 _ => {}
