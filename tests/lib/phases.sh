@@ -21,8 +21,24 @@ start_phases() {
 
 # What was done by then is not counted. Nobody may be there any more to whom that could be said.
 interrupted() {
-  (echo "!!! INTERRUPTED: this run shows nothing.") 2>/dev/null || :
+  (
+    ends_of_logs
+    echo "!!! INTERRUPTED: this run shows nothing."
+  ) 2>/dev/null || :
   exit "$1"
+}
+
+# The last lines of each phase that has not ended, so that whoever interrupts a run that hangs sees
+# where. A phase may have further logs, PHASE-NAME.log.
+ends_of_logs() {
+  local log name
+  for log in "$logs"/*.log; do
+    name=$(basename "$log" .log)
+    if [ -s "$log" ] && [ ! -e "$logs/${name%%-*}.outcome" ]; then
+      echo "--- $name, which has not ended:"
+      tail -n 5 "$log"
+    fi
+  done
 }
 
 # Ends what still runs, and removes the logs.

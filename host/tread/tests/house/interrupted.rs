@@ -16,6 +16,7 @@ target_dir() { echo "$dir"; }
 exec 9>"$dir/alive"
 flock 9
 until_it_ends() {
+  echo "at work: $1"
   touch "$dir/$1"
   sleep 600
 }
@@ -96,6 +97,8 @@ fn whoever_interrupts_the_tests_ends_all_that_they_run() {
         assert_eq!(status.code(), Some(code), "{signal}: {:?} {said}", status.signal());
         assert!(!is_alive(dir.path()), "{signal}: something goes on: {said}");
         assert!(said.contains("INTERRUPTED"), "{signal}: {said}");
+        let last = "--- aside, which has not ended:\nat work: aside\n";
+        assert!(said.contains(last), "{signal}: {said}");
         assert!(!said.contains(" passed"), "{signal}: {said}");
         let logs = dir
             .path()
