@@ -1,6 +1,7 @@
 //! What changes for the pulls of a node when its registries change.
 
 use crate::config::{Config, searched};
+use crate::findings::{Found, Outcome, Subject, describe, gain};
 use crate::law::harm;
 use crate::lengths::Span;
 use crate::lookup::{
@@ -10,7 +11,6 @@ use crate::name::is_canonical;
 use crate::names::{in_order, pieces_in_order};
 use crate::probe::{Probes, Words, any_shorts};
 use crate::scopes::{Difference, is_same};
-use crate::told::{Found, Outcome, Subject, describe, gain};
 use crate::{Mirrors, Settings};
 
 /// More names than this, and one more for so many entries of both sides, are not

@@ -9,6 +9,7 @@ mod compare;
 mod config;
 mod fields;
 mod files;
+mod findings;
 mod law;
 mod lengths;
 mod load;
@@ -19,15 +20,14 @@ mod names;
 mod probe;
 mod scopes;
 mod signatures;
-mod told;
 
 use compare::compare;
 use files::{
     Trouble, config_after, config_before, files, is_lookup, load_after, load_before, read_after,
     read_before,
 };
+use findings::Outcome;
 use serde::{Deserialize, Serialize};
-use told::Outcome;
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export,
 };

@@ -47,7 +47,7 @@ struct Origin<'a> {
 
 impl Origin<'_> {
     /// What is wrong with a file that says the same.
-    fn told(self, what: &str) -> String {
+    fn conflict(self, what: &str) -> String {
         let start = [what, ", and so does ", cut(self.name)].concat();
         if !self.is_delivered {
             return start;
@@ -94,12 +94,12 @@ pub(crate) fn check<'a>(files: &[File<'a>]) -> Result<(), Trouble<'a>> {
         let (has_default, names) = says(&table).map_err(broken)?;
         let origin = Origin { name: name(path), is_delivered: false };
         if has_default && let Some(other) = default.replace(origin) {
-            return Err(broken(other.told("it sets default-docker")));
+            return Err(broken(other.conflict("it sets default-docker")));
         }
         for namespace in names {
             if let Some(other) = namespaces.get(namespace) {
                 let what = ["it has the namespace ", cut(namespace)].concat();
-                return Err(broken(other.told(&what)));
+                return Err(broken(other.conflict(&what)));
             }
             namespaces.insert(namespace.to_string(), origin);
         }

@@ -173,13 +173,13 @@ fn the_files_of_the_operating_system_count_too() {
         let is_refused = |changes, unchanged| {
             let verdicts = verdicts(changes, unchanged);
             let refused = verdicts.iter().all(|it| it.effect() == Some(Effect::Refuse));
-            let told = verdicts.iter().all(|verdict| {
+            let is_explained = verdicts.iter().all(|verdict| {
                 let reason = verdict.reason();
                 reason.contains(says)
                     && reason.contains("taken to be there, since RHCOS comes with it")
                     && reason.contains("a file of that name replaces it")
             });
-            assert!(told || !refused, "{text}: {}", verdicts[0].reason());
+            assert!(is_explained || !refused, "{text}: {}", verdicts[0].reason());
             refused
         };
         assert!(is_refused(vec![added("a.yaml", text)], vec![]), "{text}");

@@ -4,7 +4,7 @@ use tread_guest_sdk::{Action, test};
 use tread_policy_registries::{Registries, Settings};
 
 /// Whether the node is drained, and why.
-fn told(before: &str, after: &str, settings: Settings) -> (bool, String) {
+fn judged(before: &str, after: &str, settings: Settings) -> (bool, String) {
     let change = test::file("/etc/containers/registries.conf", before, after);
     let verdict = test::verdicts::<Registries>(&settings, vec![change], vec![]).remove(0);
     (verdict.actions().contains(&Action::Drain), verdict.reason().to_string())
@@ -23,7 +23,7 @@ fn entry(lines: &str, mirrors: &[&str]) -> String {
 fn a_host_that_is_blocked_is_no_fault_of_its_name() {
     for wildcard in ["", "[[registry]]\nprefix = '*.a.io'\nblocked = true\n"] {
         let (drains, reason) =
-            told("", &(entry("blocked = true", &[]) + wildcard), Settings::default());
+            judged("", &(entry("blocked = true", &[]) + wildcard), Settings::default());
         assert!(drains && reason.contains("can no longer be pulled;"), "{reason}");
     }
 }
@@ -47,12 +47,12 @@ fn a_mirror_that_is_a_proxy_is_told_apart_from_itself() {
         ),
         (digests, vec![plain], vec![plain, b], false, "at m.io/x as a proxy of b.io too"),
     ] {
-        let told = told(&entry(lines, &before), &entry(lines, &after), Settings::default());
-        assert_eq!(told.0, drains, "{}", told.1);
+        let (drained, reason) =
+            judged(&entry(lines, &before), &entry(lines, &after), Settings::default());
+        assert_eq!(drained, drains, "{reason}");
         assert!(
-            told.1.clone().replace(" more scope changes", "").contains(says.trim_end_matches(';')),
-            "{}",
-            told.1
+            reason.replace(" more scope changes", "").contains(says.trim_end_matches(';')),
+            "{reason}"
         );
     }
 }
@@ -74,20 +74,20 @@ fn names_that_become_too_long_are_told_by_their_length() {
     ] {
         let mirror = format!("location = {:?}", location(length));
         let (drains, reason) =
-            told(&entry(digests, &[]), &entry(digests, &[&mirror]), with(longest));
+            judged(&entry(digests, &[]), &entry(digests, &[&mirror]), with(longest));
         assert_eq!(drains, says.is_some(), "{length} {longest}: {reason}");
         assert!(reason.contains(says.unwrap_or_default()), "{length} {longest}: {reason}");
         // Longer and longer: between the two there are names that worked.
         let (one, two) = (format!("location = {:?}", location(150)), mirror);
         let (drains, reason) =
-            told(&entry(digests, &[&one]), &entry(digests, &[&one, &two]), with(longest));
+            judged(&entry(digests, &[&one]), &entry(digests, &[&one, &two]), with(longest));
         let expected = length > 150;
         assert_eq!(drains, expected, "{length} {longest}: {reason}");
     }
     let search = |registries: &str| format!("unqualified-search-registries = [{registries}]\n");
     let long = format!("s.{}", "l".repeat(200));
     let (drains, reason) =
-        told(&search("'a.io'"), &search(&format!("'a.io', '{long}'")), Settings::default());
+        judged(&search("'a.io'"), &search(&format!("'a.io', '{long}'")), Settings::default());
     assert!(drains, "{reason}");
     assert!(reason.contains("short names can no longer be pulled where names have"), "{reason}");
 }

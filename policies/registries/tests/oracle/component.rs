@@ -1,13 +1,13 @@
 //! The same pair, planned by the binary with the committed component.
 
-use crate::node::{Node, Pair, Told};
+use crate::node::{Judged, Node, Pair};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use tread_guest_sdk::Effect;
 
 /// What the plan says otherwise than the policy's own code, if anything.
-pub(crate) fn differs(tread: &Path, pair: &Pair, verdicts: &[Told]) -> Option<String> {
+pub(crate) fn differs(tread: &Path, pair: &Pair, verdicts: &[Judged]) -> Option<String> {
     let dir = std::env::temp_dir().join(format!("tread-oracle-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let mut command = Command::new(tread);
@@ -26,16 +26,16 @@ pub(crate) fn differs(tread: &Path, pair: &Pair, verdicts: &[Told]) -> Option<St
         Err(_) => return Some(String::from_utf8_lossy(&output.stderr).into_owned()),
     };
     let changes = plan["changes"].as_array().cloned().unwrap_or_default();
-    verdicts.iter().find_map(|told| {
-        let change = changes.iter().find(|change| change["id"] == told.id.as_str());
-        let outcome = match told.verdict.effect() {
+    verdicts.iter().find_map(|judged| {
+        let change = changes.iter().find(|change| change["id"] == judged.id.as_str());
+        let outcome = match judged.verdict.effect() {
             Some(Effect::Refuse) => "refused",
             // Of a name that is not claimed, such as one in a directory below.
             None => return None,
             Some(_) => "decided",
         };
         let same = change.is_some_and(|change| {
-            change["outcome"] == outcome && change["reason"] == told.verdict.reason()
+            change["outcome"] == outcome && change["reason"] == judged.verdict.reason()
         });
         (!same).then(|| format!("the component answers otherwise: {change:?}"))
     })

@@ -1,6 +1,6 @@
 //! What a change needs, and whether the policy said so.
 
-use crate::node::{Pair, Told};
+use crate::node::{Judged, Pair};
 use crate::runtime::{Made, Source};
 use std::fmt;
 use tread_guest_sdk::{Action, Effect};
@@ -21,10 +21,10 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    pub(crate) fn of(verdicts: &[Told]) -> Answer {
-        let answer = |told: &Told| match told.verdict.effect() {
+    pub(crate) fn of(verdicts: &[Judged]) -> Answer {
+        let answer = |judged: &Judged| match judged.verdict.effect() {
             Some(Effect::Refuse) => Answer::Refuse,
-            _ if told.verdict.actions().contains(&Action::Drain) => Answer::Drain,
+            _ if judged.verdict.actions().contains(&Action::Drain) => Answer::Drain,
             _ => Answer::Reload,
         };
         verdicts.iter().map(answer).max().unwrap_or(Answer::Reload)
@@ -113,7 +113,7 @@ impl Tally {
         &mut self,
         needed: &[Needed],
         answer: Answer,
-        tells_harsher: bool,
+        counts_harsher: bool,
     ) -> Option<String> {
         let refuse = needed.iter().find(|needed| matches!(needed, Needed::Refuse(_)));
         let drain = needed.iter().find(|needed| matches!(needed, Needed::Drain(_)));
@@ -134,7 +134,7 @@ impl Tally {
             (Answer::Drain, _) => &mut self.needless_drains,
         };
         *counter += 1;
-        (tells_harsher && answer > least)
+        (counts_harsher && answer > least)
             .then(|| format!("the policy answers {answer:?}, and {least:?} would do"))
     }
 }

@@ -37,17 +37,17 @@ struct Arguments {
     seed: u64,
     tread: Option<PathBuf>,
     /// Whether an answer that is harsher than needed counts as a difference.
-    tells_harsher: bool,
+    counts_harsher: bool,
     runtimes: Vec<Runtime>,
 }
 
 fn arguments() -> Arguments {
     let mut found =
-        Arguments { pairs: 300, seed: 1, tread: None, tells_harsher: false, runtimes: Vec::new() };
+        Arguments { pairs: 300, seed: 1, tread: None, counts_harsher: false, runtimes: Vec::new() };
     let mut all = std::env::args().skip(1);
     while let Some(name) = all.next() {
         if name == "--harsher" {
-            found.tells_harsher = true;
+            found.counts_harsher = true;
             continue;
         }
         let value = all.next().unwrap_or_default();
@@ -64,7 +64,7 @@ fn arguments() -> Arguments {
 }
 
 fn main() {
-    let Arguments { pairs, seed, tread, tells_harsher, mut runtimes } = arguments();
+    let Arguments { pairs, seed, tread, counts_harsher, mut runtimes } = arguments();
     let mut tally = Tally::default();
     let mut differences = 0;
     for number in 0..pairs {
@@ -78,7 +78,7 @@ fn main() {
         let needed: Vec<Needed> = runtimes.iter_mut().map(|runtime| runtime.judge(&pair)).collect();
         let verdicts = pair.verdicts();
         let answer = Answer::of(&verdicts);
-        let mut wrong = tally.add(&needed, answer, tells_harsher);
+        let mut wrong = tally.add(&needed, answer, counts_harsher);
         if let Some(tread) = tread.as_ref().filter(|_| number % PLANNED == 0) {
             wrong = wrong.or_else(|| component::differs(tread, &pair, &verdicts));
             tally.planned += 1;
@@ -106,10 +106,10 @@ fn main() {
     }
 }
 
-fn show(seed: u64, number: usize, wrong: &str, pair: &Pair, verdicts: &[node::Told]) {
+fn show(seed: u64, number: usize, wrong: &str, pair: &Pair, verdicts: &[node::Judged]) {
     println!("==== pair {number} of the seed {seed}: {wrong}");
-    for told in verdicts {
-        println!("{}: {:?}: {}", told.id, told.verdict.effect(), told.verdict.reason());
+    for judged in verdicts {
+        println!("{}: {:?}: {}", judged.id, judged.verdict.effect(), judged.verdict.reason());
     }
     println!("---- names of {} characters at most", pair.settings.longest_name);
     println!("---- before\n{}---- after\n{}", pair.before, pair.after);

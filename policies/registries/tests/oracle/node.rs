@@ -89,7 +89,7 @@ pub(crate) struct Pair {
 }
 
 /// The policy's verdict on a change.
-pub(crate) struct Told {
+pub(crate) struct Judged {
     pub(crate) id: String,
     pub(crate) verdict: Verdict,
 }
@@ -107,7 +107,7 @@ impl Pair {
         read(&self.before) == read(&self.after)
     }
 
-    pub(crate) fn verdicts(&self) -> Vec<Told> {
+    pub(crate) fn verdicts(&self) -> Vec<Judged> {
         let (mut changes, mut unchanged) = (Vec::new(), Vec::new());
         let paths: BTreeSet<&String> =
             self.before.files.keys().chain(self.after.files.keys()).collect();
@@ -127,6 +127,6 @@ impl Pair {
         let context = Context { changes: &changes, unchanged: &unchanged };
         let verdicts = Registries::classify_all(&self.settings, &context);
         let ids = changes.iter().map(|change| change.id.clone());
-        ids.zip(verdicts).map(|(id, verdict)| Told { id, verdict }).collect()
+        ids.zip(verdicts).map(|(id, verdict)| Judged { id, verdict }).collect()
     }
 }

@@ -45,7 +45,7 @@ impl Found {
     }
 }
 
-/// What was found, told for the first scope and counted for the others.
+/// What was found, in words for the first scope and counted for the others.
 #[derive(Default)]
 pub(crate) struct Findings {
     first: String,
