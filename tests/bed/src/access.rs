@@ -162,6 +162,8 @@ impl Access {
     /// `kubectl` is the first in its `PATH`.
     pub fn prepare(&self, command: &mut Command) {
         command.env("KUBECONFIG", &self.kubeconfig).env("KUBECACHEDIR", &self.cache);
+        // kubectl takes a seventh less processor time where it hardly collects garbage.
+        command.env("GOGC", "400");
         if let Some(tools) = self.kubectl.parent() {
             let mut path = tools.as_os_str().to_owned();
             if let Some(rest) = std::env::var_os("PATH") {
