@@ -194,7 +194,7 @@ suite_cluster() {
   local name pids=() failed=0
   local -A beside=([product]=2 [agent_of_a_cluster]=2 [enforce]=6 [service]=3)
   for name in "${!beside[@]}"; do
-    tests_of_cluster "${beside[$name]}" --test "$name" >"$logs/cluster-$name" 2>&1 &
+    tests_of_cluster "${beside[$name]}" --test "$name" >"$logs/cluster-$name.log" 2>&1 &
     pids+=($!)
   done
   tests_of_cluster 3 "${targets[@]}" || failed=1
@@ -203,7 +203,7 @@ suite_cluster() {
     wait "$pid" || failed=1
   done
   for name in "${!beside[@]}"; do
-    cat "$logs/cluster-$name"
+    cat "$logs/cluster-$name.log"
   done
   cargo_for_tests test --no-fail-fast "${selection[@]}" --doc || failed=1
   return "$failed"
