@@ -44,8 +44,8 @@ pub fn one_line_within(text: &str, limit: usize) -> (String, bool) {
     (out, false)
 }
 
-/// Whether a text is printable ASCII with single spaces between words. Most texts are, and
-/// looking at bytes takes a tenth of what looking at characters does.
+/// Whether a text is printable ASCII with single spaces between words. Most texts are, which is
+/// found out by bytes, without a look at each character.
 fn is_plain_line(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_printable = bytes.iter().fold(true, |all, byte| all & matches!(byte, b' '..=b'~'));
@@ -124,8 +124,7 @@ mod tests {
         }
     }
 
-    /// The same without a look at the whole: a character that is not ASCII is in front, and
-    /// taken off again.
+    /// A text with `ä` in front is looked at character by character, one with `a` by bytes.
     #[test]
     fn a_plain_line_is_what_one_looked_at_by_character_is() {
         let parts = ["", " ", "  ", "a", "~", "\u{7f}", "\n", "a b", "b  c"];

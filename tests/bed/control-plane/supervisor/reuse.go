@@ -24,7 +24,7 @@ var ownWrites = []string{
 	"/registry/ranges/",
 }
 
-// What it makes at its start, and writes the states of by itself.
+// What the API server makes at its start, with states that it writes by itself.
 var flows = []string{
 	"/registry/flowschemas/",
 	"/registry/prioritylevelconfigurations/",
@@ -32,7 +32,7 @@ var flows = []string{
 
 // What decides how the API server answers. It takes note of a change a moment later than the next
 // test might ask it, so that nothing here may have changed, but for the roles that the controller
-// manager puts together of others. Of the flows only those that come and go are seen.
+// manager puts together of others. Of flow schemas and priority levels only those that come and go are seen.
 var itsRules = []string{
 	"/registry/apiextensions.k8s.io/",
 	"/registry/apiregistration.k8s.io/",
