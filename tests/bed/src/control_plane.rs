@@ -117,6 +117,9 @@ impl ControlPlane {
         if !plane.options.definitions.is_empty() {
             plane.define(&plane.options.definitions)?;
         }
+        if !plane.options.objects.is_empty() {
+            plane.apply(&plane.options.objects)?;
+        }
         if plane.options.used {
             plane.supervisor.mark()?;
         }

@@ -56,6 +56,7 @@ pub struct Options {
     pub(crate) registering: bool,
     pub(crate) users: Vec<(String, Vec<String>)>,
     pub(crate) definitions: Vec<CustomResourceDefinition>,
+    pub(crate) objects: String,
     pub(crate) used: bool,
 }
 
@@ -125,8 +126,16 @@ impl Options {
         self
     }
 
+    /// With these objects, as YAML or JSON, which are applied after the definitions.
+    #[must_use]
+    pub fn with_objects(mut self, objects: &str) -> Options {
+        objects.clone_into(&mut self.objects);
+        self
+    }
+
     /// Perhaps one that another test of this process has used, and that was put back to what it
-    /// was at first, see [`crate::ControlPlane`]: without a start, and with its definitions.
+    /// was at first, see [`crate::ControlPlane`]: without a start, and with its definitions and
+    /// objects.
     #[must_use]
     pub fn maybe_used(mut self) -> Options {
         self.used = true;

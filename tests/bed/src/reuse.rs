@@ -10,7 +10,7 @@ use anyhow::Result;
 use crate::{ControlPlane, Options};
 
 /// Each takes half a gigabyte of memory.
-const KEPT: usize = 2;
+const KEPT: usize = 3;
 
 #[derive(Debug)]
 struct Used {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -121,27 +122,70 @@ fn two_at_a_time_have_one_each() {
     planes.iter().for_each(ends);
 }
 
+/// A webhook that asks at this port.
+fn webhook(name: &str, port: u16) -> String {
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name}, "webhooks": [{
+            "name": "asks.example.com", "failurePolicy": "Ignore", "timeoutSeconds": 1,
+            "clientConfig": {"url": format!("https://127.0.0.1:{port}")},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["nodes"]}],
+            "sideEffects": "None", "admissionReviewVersions": ["v1"]}]})
+    .to_string()
+}
+
+#[test]
+fn a_webhook_asks_again_where_it_did_and_one_that_came_is_gone() {
+    let _alone = alone();
+    let options = options("webhook").with_objects(&webhook("asks", 1));
+    let plane = options.clone().start().unwrap();
+    let pid = plane.supervisor_pid();
+    let asks = |plane: &ControlPlane| {
+        let url = "jsonpath={.items[*].webhooks[*].clientConfig.url}";
+        let get = ["get", "validatingwebhookconfigurations", "-o", url];
+        plane.kubectl(&get).unwrap().success().unwrap()
+    };
+    plane.apply(&webhook("asks", 2)).unwrap();
+    plane.apply(&webhook("came", 3)).unwrap();
+    assert_eq!(asks(&plane), "https://127.0.0.1:2 https://127.0.0.1:3");
+    drop(plane);
+
+    let plane = options.start().unwrap();
+    assert_eq!(plane.supervisor_pid(), pid, "another one was started");
+    run(eventually("it is as it was", async || {
+        (asks(&plane) == "https://127.0.0.1:1").then_some(())
+    }));
+    ends(&plane);
+}
+
 #[test]
 fn one_with_other_rules_or_that_was_hurt_is_not_used_again() {
     let _alone = alone();
-    for name in ["roles", "kinds", "flows", "killed"] {
-        let plane = options(name).start().unwrap();
+    let role = r#"{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "looks"}, "rules": []}"#;
+    for name in ["roles", "role", "kinds", "flows", "killed"] {
+        let plane = options(name).with_objects(role).start().unwrap();
         let pid = plane.supervisor_pid();
         match name {
             "roles" => kubectl(
                 &plane,
                 &["create", "clusterrole", "reader", "--verb=get", "--resource=nodes"],
             ),
+            "role" => {
+                kubectl(&plane, &["label", "clusterrole", "looks", "is=changed"]);
+            }
             "kinds" => plane.define(&[things()]).unwrap(),
             "flows" => drop(plane.apply(FLOW).unwrap()),
             _ => plane.restart(Part::ApiServer).unwrap(),
         }
         drop(plane);
-        let next = options(name).start().unwrap();
-        assert_ne!(next.supervisor_pid(), pid, "{name}");
-        assert!(!objects_of(&next, "clusterroles").contains("reader"), "{name}");
-        ends(&next);
+        let its = PathBuf::from(format!("/proc/{pid}"));
+        run(eventually("it has ended", async || (!its.exists()).then_some(())));
     }
+    // Nor is there anything else that the next one could take.
+    let next = options("roles").with_objects(role).start().unwrap();
+    assert!(!objects_of(&next, "clusterroles").contains("reader"));
+    ends(&next);
 }
 
 fn objects_of(plane: &ControlPlane, kind: &str) -> String {
