@@ -127,10 +127,10 @@ fn says(text: &'static str) -> Warn {
     })
 }
 
+/// Tests use it one after the other.
 fn plane() -> ControlPlane {
-    let plane = ControlPlane::start().unwrap();
-    plane.define(&[crds::crds(), crds::openshift()].concat()).unwrap();
-    plane
+    let definitions = [crds::crds(), crds::openshift()].concat();
+    ControlPlane::options().with_definitions(&definitions).maybe_used().start().unwrap()
 }
 
 fn install(plane: &ControlPlane, at: SocketAddr) {

@@ -20,13 +20,15 @@ use tread_test_bed::{ControlPlane, eventually, unique};
 const AGENTS: &str = "tread-system-agents";
 const SERVICE: &str = "tread-system";
 
-/// A cluster with all of it, and two nodes with a NodeUpdate and an agent's pod each.
+/// A cluster with all of it, and two nodes with a NodeUpdate and an agent's pod each. Tests use it
+/// one after the other.
 fn installed() -> ControlPlane {
-    let plane = ControlPlane::start().unwrap();
     let objects = all(&Options { with_inputs: true, ..enforcing() }).unwrap();
-    plane.apply(&yaml(&objects)).unwrap();
-    let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
-    plane.kubectl(&wait).unwrap().success().unwrap();
+    let (definitions, others): (Vec<Value>, Vec<Value>) =
+        objects.into_iter().partition(|it| it["kind"] == "CustomResourceDefinition");
+    let definitions = serde_json::from_value::<Vec<_>>(definitions.into()).unwrap();
+    let options = ControlPlane::options().with_definitions(&definitions);
+    let plane = options.with_objects(&yaml(&others)).maybe_used().start().unwrap();
     for node in ["node-0", "node-1"] {
         let metadata = json!({"name": node, "labels": {"zone": "a"}});
         for object in [
