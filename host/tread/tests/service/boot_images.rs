@@ -1,7 +1,7 @@
 //! `tread bootimages` against a real API server.
 
-use crate::openshift::{MACHINES, apply, kubectl};
-use crate::replica::{NAMESPACE, Replica, free};
+use crate::openshift::{apply, kubectl};
+use crate::replica::{MACHINES, NAMESPACE, OPERATOR, Replica, free, installed};
 use crate::story::{cluster, tread, warned};
 use crate::support::Bench;
 use serde_json::{Value, json};
@@ -10,8 +10,7 @@ use tread_test_bed::{ControlPlane, eventually};
 
 /// A cluster of OpenShift on AWS with two MachineSets, one of an old image.
 fn openshift() -> ControlPlane {
-    let plane =
-        crate::openshift::openshift(&[MACHINES, "openshift-machine-config-operator", NAMESPACE]);
+    let plane = installed();
     let apply = |object: Value| apply(&plane, &object);
     apply(json!({"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
         "metadata": {"name": "version"}, "spec": {}}));
@@ -22,7 +21,7 @@ fn openshift() -> ControlPlane {
     kubectl(&plane, &[&patch[..], &[status.to_string().as_str()]].concat());
     let stream = crate::support::tree().join("tests/cases/boot-images/stream.json");
     apply(json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "coreos-bootimages", "namespace": "openshift-machine-config-operator"},
+        "metadata": {"name": "coreos-bootimages", "namespace": OPERATOR},
         "data": {"stream": std::fs::read_to_string(stream).unwrap(), "releaseVersion": "4.21.9",
             "MCOReleaseImageVersion": "4.21.9"}}));
     for (name, ami, annotations) in [
@@ -160,8 +159,7 @@ fn what_cannot_be_told_ends_with_one_and_says_why() {
         .success()
         .unwrap();
     let patch = r#"{"data": {"MCOReleaseImageVersion": "4.21.8"}}"#;
-    let map =
-        ["-n", "openshift-machine-config-operator", "patch", "configmap", "coreos-bootimages"];
+    let map = ["-n", OPERATOR, "patch", "configmap", "coreos-bootimages"];
     plane.kubectl(&[&map[..], &["--type=merge", "-p", patch]].concat()).unwrap().success().unwrap();
     let (code, out, _) = tread(&plane, &["bootimages", "check", "--to", "4.22.0"]);
     assert_eq!(code, 1, "{out}");

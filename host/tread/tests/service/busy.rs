@@ -1,10 +1,11 @@
 //! An API server that takes no writes for a while.
 
 use crate::front::{Fate, Front, Refused};
+use crate::replica::installed;
 use crate::story::{allow, cluster_with, config, plan, policy, put, written};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tread_test_bed::{ControlPlane, eventually};
+use tread_test_bed::eventually;
 
 /// What tread writes, its Lease aside: without that it would not lead.
 fn is_write(method: &str, path: &str) -> bool {
@@ -30,7 +31,7 @@ const CREATE: &str = "POST /apis/tread.dev/v1alpha1/disruptionpolicies";
 /// The pauses between two tries are at least `first`, and twice as long each time, on
 /// top of `always`.
 async fn nothing_is_lost(fate: Fate, code: u16, (always, first): (Duration, Duration)) {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let front = Front::start(plane.client().await.unwrap()).await;
     let kubeconfig = written(&format!("busy-{code}.kubeconfig"), &front.kubeconfig());
     let replica = cluster_with(&plane, &[("KUBECONFIG", kubeconfig.to_str().unwrap())]).await;

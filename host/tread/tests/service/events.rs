@@ -1,11 +1,12 @@
 //! What is reported of policies and plans in Events.
 
+use crate::replica::installed;
 use crate::story::{cluster, config, plan};
-use tread_test_bed::{ControlPlane, eventually};
+use tread_test_bed::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_policy_did_to_pending_plans_is_told_on_it_also_when_it_is_new() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     plane.apply(&config("50-a", "a", "1")).unwrap();
     let pending = plan(&plane, "MachineConfig/50-a created").await;

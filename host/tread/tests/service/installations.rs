@@ -1,7 +1,7 @@
 //! Two installations in one cluster, one without its rights, one where it must not act, and one that goes and comes again.
 
 use crate::replica::{NAMESPACE, Replica, free, install};
-use crate::story::{allow, another, cluster, component, map, policy, put, ship};
+use crate::story::{allow, another, cluster_of_nothing, component, map, policy, put, ship};
 use crate::support::Bench;
 use serde_json::json;
 use std::process::Command;
@@ -77,7 +77,7 @@ async fn a_service_whose_roles_forbid_what_it_writes_is_not_ready_and_says_so() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_diff_before_an_upgrade_shows_what_changes_and_not_the_secret_path() {
     let plane = ControlPlane::start().unwrap();
-    let replica = cluster(&plane).await;
+    let replica = cluster_of_nothing(&plane).await;
     let readme = crate::support::tree().join("examples/install/README.md");
     let readme = std::fs::read_to_string(readme).unwrap();
     let documented = readme.lines().find(|line| line.contains("KUBECTL_EXTERNAL_DIFF")).unwrap();

@@ -1,19 +1,19 @@
 //! Machines that boot into a pool, as they are installed and asked for: by what `tread manifests`
 //! and `tread pools stub` print, through the real port, with the rights of the installed service.
 
-use crate::openshift::MACHINES;
 use crate::pools::machine_set;
-use crate::replica::{NAMESPACE, Replica, free};
+use crate::replica::{MACHINES, NAMESPACE, Replica, apply, free, has};
 use crate::story::tread;
 use crate::support::Bench;
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::time::Instant;
 use tread_kube::api::machines;
 use tread_model::joining::BOOTSTRAP;
-use tread_test_bed::{ControlPlane, eventually};
+use tread_test_bed::{ControlPlane, Options, eventually};
 
 const INFRA: &str = "node-role.kubernetes.io/infra";
 /// By which nodes are workers here: NodeRestriction lets kubelets say this one.
@@ -31,32 +31,28 @@ struct Cluster {
 impl Cluster {
     /// As an admin installs it, with the pools `worker` and `infra`.
     fn installed() -> Cluster {
-        let plane = ControlPlane::options().with_audit_log().start().unwrap();
+        Cluster::of(|options| options)
+    }
+
+    /// The same with a log of every request.
+    fn logged() -> Cluster {
+        Cluster::of(Options::with_audit_log)
+    }
+
+    /// Tests use the control plane one after the other, each by an address of its own.
+    fn of(with: impl FnOnce(Options) -> Options) -> Cluster {
+        static FIRST: LazyLock<Vec<Value>> =
+            LazyLock::new(|| manifests(SocketAddr::from(([127, 0, 0, 1], 1))));
+        let plane = with(has(&FIRST)).start().unwrap();
         let machines = free();
-        let address = machines.to_string();
-        let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
-        let args = [&args[..], &["--ignition-address", &address, "--claims-last=48h"]].concat();
-        let args = [&args[..], &["--bootstrap-secret", BOOTSTRAP_SECRET]].concat();
-        let mut list = Bench::new().tread(&args).json();
-        let objects = list["items"].as_array_mut().unwrap();
-        let service = objects.iter().find(|it| it["spec"]["type"] == "LoadBalancer").unwrap();
-        assert_eq!(service["spec"]["ports"][0]["port"], machines.port());
-        assert_eq!(service["spec"]["externalTrafficPolicy"], "Local", "addresses are seen");
-        let serves = objects.iter().find(|it| it["kind"] == "Deployment").unwrap();
-        let serves = &serves["spec"]["template"]["spec"]["containers"][0]["args"];
-        let lasts = serves.as_array().unwrap().iter().find(|it| **it == "--claims-last=172800s");
-        assert!(lasts.is_some(), "{serves}");
-        let named = format!("--bootstrap-secret={BOOTSTRAP_SECRET}");
-        assert!(serves.as_array().unwrap().iter().any(|it| *it == named), "{serves}");
-        // This process stands for it, and the API server reaches no Service here.
-        let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
-        objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
-        plane.apply(&list.to_string()).unwrap();
-        let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
-        plane.kubectl(&wait).unwrap().success().unwrap();
+        let mut objects = manifests(machines);
+        objects.retain(|it| !FIRST.contains(it));
+        apply(&plane, &objects);
+        apply(
+            &plane,
+            &[pool("worker", json!({WORKER: "linux"})), pool("infra", json!({INFRA: ""}))],
+        );
         let cluster = Cluster { plane, machines };
-        cluster.pool("worker", json!({WORKER: "linux"}));
-        cluster.pool("infra", json!({INFRA: ""}));
         cluster.config("40-kubelet", KUBELET, "kind:%20KubeletConfiguration%0AmaxPods:%20250%0A");
         cluster
     }
@@ -66,14 +62,7 @@ impl Cluster {
     }
 
     fn pool(&self, name: &str, labels: Value) {
-        self.pool_of(name, json!({"matchLabels": labels}));
-    }
-
-    fn pool_of(&self, name: &str, selector: Value) {
-        self.apply(&json!({"apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfigPool",
-            "metadata": {"name": name}, "spec": {
-                "machineConfigSelector": {"matchLabels": {format!("{GROUP}/role"): "worker"}},
-                "nodeSelector": selector}}));
+        self.apply(&pool(name, labels));
     }
 
     /// As the agent of a node says it.
@@ -158,6 +147,40 @@ impl Cluster {
         assert!(lines.is_empty(), "{lines:#?}");
         assert!(self.plane.ended(&replica.name).unwrap().is_none());
     }
+}
+
+/// What `tread manifests` says where machines ask at this address, without what stands for this
+/// process. The API server reaches no Service here.
+fn manifests(machines: SocketAddr) -> Vec<Value> {
+    let address = machines.to_string();
+    let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
+    let args = [&args[..], &["--ignition-address", &address, "--claims-last=48h"]].concat();
+    let args = [&args[..], &["--bootstrap-secret", BOOTSTRAP_SECRET]].concat();
+    let mut list = Bench::new().tread(&args).json();
+    let mut objects: Vec<Value> = serde_json::from_value(list["items"].take()).unwrap();
+    let service = objects.iter().find(|it| it["spec"]["type"] == "LoadBalancer").unwrap();
+    assert_eq!(service["spec"]["ports"][0]["port"], machines.port());
+    assert_eq!(service["spec"]["externalTrafficPolicy"], "Local", "addresses are seen");
+    let serves = objects.iter().find(|it| it["kind"] == "Deployment").unwrap();
+    let serves = &serves["spec"]["template"]["spec"]["containers"][0]["args"];
+    let lasts = serves.as_array().unwrap().iter().find(|it| **it == "--claims-last=172800s");
+    assert!(lasts.is_some(), "{serves}");
+    let named = format!("--bootstrap-secret={BOOTSTRAP_SECRET}");
+    assert!(serves.as_array().unwrap().iter().any(|it| *it == named), "{serves}");
+    let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
+    objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
+    objects
+}
+
+fn pool(name: &str, labels: Value) -> Value {
+    pool_of(name, json!({"matchLabels": labels}))
+}
+
+fn pool_of(name: &str, selector: Value) -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "MachineConfigPool",
+        "metadata": {"name": name}, "spec": {
+            "machineConfigSelector": {"matchLabels": {format!("{GROUP}/role"): "worker"}},
+            "nodeSelector": selector}})
 }
 
 /// What a machine has as its user data.
@@ -337,7 +360,7 @@ async fn a_machine_becomes_a_node_of_its_pool_by_what_tread_prints() {
     assert!(out.contains("Node infra-3 counts in no pool: it registered as joining"), "{out}");
     // Nor is one that lacks a label of which nobody can say what it is to be.
     let sites = json!({"key": "site", "operator": "In", "values": ["north", "south"]});
-    cluster.pool_of("edge", json!({"matchExpressions": [sites]}));
+    cluster.apply(&pool_of("edge", json!({"matchExpressions": [sites]})));
     label(&format!("{gpu}-"));
     let to_edge = ["admit", "infra-3", "--pool", "edge"];
     let (code, _, err) = cluster.tread(&to_edge);
@@ -606,7 +629,7 @@ fn events_about(cluster: &Cluster, node: &str) -> usize {
 #[allow(clippy::print_stdout, reason = "it says what it counted")]
 async fn a_node_that_joins_costs_three_writes_until_it_is_a_member() {
     const NODE: &str = "infra-1";
-    let cluster = Cluster::installed();
+    let cluster = Cluster::logged();
     let _replica = cluster.serves().await;
     let infra = cluster.stub("infra").await;
     // That its config is served is noted once an hour, for all machines.

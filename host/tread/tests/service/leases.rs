@@ -1,5 +1,6 @@
 //! `tread lease` against a real API server: nodes are shared with whoever else takes part.
 
+use crate::rollouts::with_nodes;
 use crate::story::{tread, written};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
@@ -11,12 +12,7 @@ struct Cluster(ControlPlane);
 
 impl Cluster {
     fn with_nodes() -> Cluster {
-        let plane = ControlPlane::start().unwrap();
-        for name in ["node-0", "node-1"] {
-            let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
-            plane.apply(&node.to_string()).unwrap();
-        }
-        Cluster(plane)
+        Cluster(with_nodes())
     }
 
     fn lease(&self, args: &[&str]) -> (i32, String, String) {

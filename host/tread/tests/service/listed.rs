@@ -1,7 +1,7 @@
 //! What is listed where some of it cannot be read.
 
 use crate::replica::{NAMESPACE, Replica};
-use crate::story::{self, cluster, config, plan, written};
+use crate::story::{self, cluster_of_nothing, config, plan, written};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tread_kube::api::crds;
@@ -50,7 +50,7 @@ fn served(replica: &Replica<'_>, path: &str) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_cannot_be_read_is_listed_with_its_field_and_hides_no_other() {
     let plane = ControlPlane::start().unwrap();
-    let replica = cluster(&plane).await;
+    let replica = cluster_of_nothing(&plane).await;
     let odd = r#"{"apiVersion": "tread.dev/v1alpha1", "kind": "DisruptionPolicy",
         "metadata": {"name": "odd"},
         "spec": {"mode": "Sometimes", "rules": [{"match": ["file:/etc/odd"], "actions": []}]}}"#;

@@ -1,13 +1,11 @@
 //! Whoever lets changes come to nodes that somebody has, and whoever takes a node that is to change,
 //! is warned, and nobody is blocked.
 
-use crate::replica::{NAMESPACE, Replica, free};
-use crate::story::{cluster, config, plan, tread, warned, written};
+use crate::replica::{NAMESPACE, Replica, free, installed};
+use crate::story::{cluster, config, plan, tread, tried, warned, written};
 use crate::support::Bench;
 use serde_json::{Value, json};
 use tread_front::names::PATH;
-use tread_kube::api::machines;
-use tread_kube::held::NODE_MAINTENANCE;
 use tread_kube::node_lease;
 use tread_test_bed::{ControlPlane, eventually};
 
@@ -33,7 +31,7 @@ fn lease(name: &str, holder: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_warns_of_nodes_that_somebody_has_and_whoever_takes_one_of_what_is_due() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     plane.kubectl(&["create", "namespace", node_lease::NAMESPACE]).unwrap().success().unwrap();
     plane.apply(&lease("node-node-0", "node-maintenance")).unwrap();
@@ -85,22 +83,13 @@ async fn a_change_warns_of_nodes_that_somebody_has_and_whoever_takes_one_of_what
         drain + reboot)";
     dry_run_says(&plane, &["cordon", "node-2"], due).await;
     warned(&plane, &lease("node-node-2", "somebody"), due).await;
-    let definition = machines::definition(&NODE_MAINTENANCE).unwrap();
-    plane.define(&[definition]).unwrap();
     let maintenance = json!({"apiVersion": "nodemaintenance.medik8s.io/v1beta1",
         "kind": "NodeMaintenance", "metadata": {"name": "disk"}, "spec": {"nodeName": "node-2"}});
-    eventually("it is served", async || {
-        let apply = ["apply", "--dry-run=server", "-f", "-"];
-        let ran = plane.admin().kubectl_with_input(&apply, &maintenance.to_string()).unwrap();
-        (ran.code == 0).then_some(())
-    })
-    .await;
     warned(&plane, &maintenance.to_string(), due).await;
 
     // Nor is anybody told who renews, takes what tread has, or takes a node of no pool.
     let none = async |what: &str| {
-        let apply = ["apply", "--dry-run=server", "-f", "-"];
-        let ran = plane.admin().kubectl_with_input(&apply, what).unwrap();
+        let ran = tried(&plane, what);
         assert!(ran.code == 0 && !ran.stderr.contains("is due"), "{}", ran.stderr);
     };
     none(&lease("node-node-0", "node-maintenance")).await;

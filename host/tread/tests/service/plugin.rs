@@ -1,16 +1,16 @@
 //! tread as a plugin of kubectl: a program or a link that is called
 //! `kubectl-tread`, anywhere in the PATH.
 
+use crate::replica::installed;
 use crate::story::{cluster, config, plan};
 use kube::ResourceExt as _;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
-use tread_test_bed::ControlPlane;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_runs_it_as_its_own_command_and_its_help_says_so() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     plane.apply(&config("50-a", "a", "1")).unwrap();
     let made = plan(&plane, "MachineConfig/50-a created").await;

@@ -1,6 +1,7 @@
 //! `tread plan -f` with several changes at once.
 
-use crate::story::{cluster, config, plan, tread, written};
+use crate::replica::installed;
+use crate::story::{cluster, cluster_of_nothing, config, plan, tread, written};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use tread_test_bed::{ControlPlane, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_changes_are_one_rollout_with_the_digest_that_it_has_in_the_cluster() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     let (one, other) = (config("50-a", "a", "1"), config("60-b", "b", "1"));
     let both = written("both.yaml", &format!("{one}---\n{other}"));
@@ -116,7 +117,7 @@ fn openshift(plane: &ControlPlane, pool: &str, role: &str, selector: &Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_control_plane_and_pools_of_several_roles_are_previewed() {
     const ROLE: &str = "machineconfiguration.openshift.io/role";
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     openshift(&plane, "worker", "worker", &json!({"matchLabels": {ROLE: "worker"}}));
     openshift(&plane, "master", "master", &json!({"matchLabels": {ROLE: "master"}}));
@@ -161,7 +162,7 @@ async fn the_control_plane_and_pools_of_several_roles_are_previewed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beside_the_operator_both_truths_are_told_with_their_reasons() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     operated(&plane);
     let text = "%5Bcrio.runtime%5D%0Alog_level%20%3D%20%22debug%22%0A";
@@ -202,7 +203,7 @@ async fn beside_the_operator_both_truths_are_told_with_their_reasons() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_answers_for_its_own_changes_and_not_for_what_was_pending() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     operated(&plane);
     let one = config("50-a", "a", "1");
@@ -250,7 +251,7 @@ async fn a_pipeline_answers_for_its_own_changes_and_not_for_what_was_pending() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_of_a_drain_names_who_would_block_it() {
     let plane = ControlPlane::options().with_controllers().start().unwrap();
-    let _replica = cluster(&plane).await;
+    let _replica = cluster_of_nothing(&plane).await;
     let labels = json!({"app": "db"});
     for object in [
         json!({"apiVersion": "v1", "kind": "Pod",

@@ -3,14 +3,22 @@
 #![allow(unreachable_pub, dead_code, reason = "not every test needs all of it")]
 
 use crate::support::Bench;
+use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::sync::LazyLock;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tread_test_bed::{ControlPlane, eventually, unique};
+use tread_kube::api::{crds, machines};
+use tread_kube::held::NODE_MAINTENANCE;
+use tread_test_bed::{ControlPlane, Options, eventually, unique};
 
 const TREAD: &str = env!("CARGO_BIN_EXE_tread");
 pub const NAMESPACE: &str = "tread-system";
+/// Where OpenShift's machine API has its objects.
+pub const MACHINES: &str = "openshift-machine-api";
+/// Where OpenShift's operator of machine configs is.
+pub const OPERATOR: &str = "openshift-machine-config-operator";
 
 /// A port that was free a moment ago.
 pub fn free() -> SocketAddr {
@@ -106,7 +114,53 @@ impl<'a> Replica<'a> {
 }
 
 pub fn install(plane: &ControlPlane, outside: &SocketAddr) {
+    apply(plane, &manifests(outside));
+}
+
+/// A control plane where tread is installed, with the definitions and namespaces of OpenShift and
+/// of all that tread reads where it is there. The API server asks nobody yet. Tests use it one
+/// after the other.
+pub fn installed() -> ControlPlane {
+    static OPTIONS: LazyLock<Options> = LazyLock::new(|| {
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        let namespace = |name: &&str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let namespaces = [MACHINES, OPERATOR].each_ref().map(namespace);
+        let maintenance = machines::definition(&NODE_MAINTENANCE).unwrap();
+        has(&[manifests(&nobody), namespaces.to_vec()].concat())
+            .with_definitions(&crds::openshift())
+            .with_definitions(&machines::definitions().unwrap())
+            .with_definitions(&[maintenance])
+    });
+    OPTIONS.clone().start().unwrap()
+}
+
+/// Control planes with these objects, which tests use one after the other.
+pub fn has(objects: &[Value]) -> Options {
+    let is_definition = |it: &&Value| it["kind"] == "CustomResourceDefinition";
+    let definitions = objects.iter().filter(is_definition);
+    let definitions: Vec<_> =
+        definitions.map(|it| serde_json::from_value(it.clone()).unwrap()).collect();
+    let others: Vec<&Value> = objects.iter().filter(|it| !is_definition(it)).collect();
+    let others = json!({"apiVersion": "v1", "kind": "List", "items": others}).to_string();
+    ControlPlane::options().with_definitions(&definitions).with_objects(&others).maybe_used()
+}
+
+/// Has the API server of [`installed`] ask here.
+pub fn asks(plane: &ControlPlane, outside: &SocketAddr) {
+    let mut objects = manifests(outside);
+    objects.retain(|it| it["kind"] == "ValidatingWebhookConfiguration");
+    apply(plane, &objects);
+}
+
+pub fn apply(plane: &ControlPlane, objects: &[Value]) {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    plane.apply(&list.to_string()).unwrap();
+}
+
+/// What an admin installs where the API server reaches tread at this address.
+fn manifests(outside: &SocketAddr) -> Vec<Value> {
     let outside = format!("https://{outside}");
-    let ran = Bench::new().tread(&["manifests", "--with-inputs", "--outside", &outside]);
-    plane.apply(&ran.out()).unwrap();
+    let args = ["manifests", "--with-inputs", "-o", "json", "--outside", &outside];
+    let mut list = Bench::new().tread(&args).json();
+    serde_json::from_value(list["items"].take()).unwrap()
 }

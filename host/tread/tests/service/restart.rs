@@ -1,15 +1,13 @@
 //! What a replica finds that is started again.
 
-use crate::replica::free;
-use crate::replica::{Replica, install};
+use crate::replica::{Replica, installed};
 use crate::story::{policy, ship};
 use std::path::PathBuf;
-use tread_test_bed::{ControlPlane, unique};
+use tread_test_bed::unique;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_is_started_again_compiles_nothing_again() {
-    let plane = ControlPlane::start().unwrap();
-    install(&plane, &free());
+    let plane = installed();
     let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(unique("restart"));
     let cache = cache.to_str().unwrap();
     let variables = [("TREAD_CACHE_DIR", cache), ("TREAD_LOG", "debug")];

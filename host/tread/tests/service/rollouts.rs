@@ -1,6 +1,7 @@
 //! `tread nodes` and `tread rollout` against a real API server. What the service and its agents
 //! write is played.
 
+use crate::replica::{apply, has};
 use crate::story::{tread, written};
 use nix::pty::{Winsize, openpty};
 use serde_json::{Value, json};
@@ -12,33 +13,39 @@ use std::sync::{Arc, Mutex};
 use tread_kube::api::crds;
 use tread_test_bed::{Access, ControlPlane, eventually};
 
+const NODES: [&str; 3] = ["node-0", "node-1", "node-2"];
+
+/// A control plane that knows what rollouts are, with three nodes. Tests use it one after the other.
+pub fn with_nodes() -> ControlPlane {
+    let node = |name: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+    has(&NODES.map(node)).with_definitions(&crds::enforcing()).start().unwrap()
+}
+
+fn object(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "tread.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
+        "spec": spec})
+}
+
 struct Cluster(ControlPlane);
 
 impl Cluster {
     /// Two pools, of which one has three nodes.
     fn with_pools() -> Cluster {
-        let plane = ControlPlane::start().unwrap();
-        plane.define(&crds::enforcing()).unwrap();
+        let plane = with_nodes();
+        let pools = ["worker", "infra"];
+        let rollouts = pools.map(|name| object("Rollout", name, json!({})));
+        let updates = NODES.map(|name| object("NodeUpdate", name, json!({"pool": "worker"})));
+        apply(&plane, &[&rollouts[..], &updates].concat());
         let cluster = Cluster(plane);
-        for pool in ["worker", "infra"] {
-            cluster.make("Rollout", pool, json!({}));
-            cluster.sees(pool, json!({"target": {"name": "rendered-2", "digest": "two"}}));
-        }
-        for node in ["node-0", "node-1", "node-2"] {
-            let node_object =
-                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}});
-            cluster.0.apply(&node_object.to_string()).unwrap();
-            cluster.make("NodeUpdate", node, json!({"pool": "worker"}));
-            let current = json!({"name": "rendered-1", "digest": "one"});
-            cluster.status("nup", node, json!({"current": current}));
-        }
+        let target = json!({"name": "rendered-2", "digest": "two"});
+        cluster.statuses("rollout", &pools, json!({"target": target, "observedGeneration": 1}));
+        let current = json!({"name": "rendered-1", "digest": "one"});
+        cluster.statuses("nup", &NODES, json!({"current": current}));
         cluster
     }
 
     fn make(&self, kind: &str, name: &str, spec: Value) {
-        let object = json!({"apiVersion": "tread.dev/v1alpha1", "kind": kind,
-            "metadata": {"name": name}, "spec": spec});
-        self.0.apply(&object.to_string()).unwrap();
+        self.0.apply(&object(kind, name, spec).to_string()).unwrap();
     }
 
     fn kubectl(&self, args: &[&str]) -> String {
@@ -46,8 +53,13 @@ impl Cluster {
     }
 
     fn status(&self, kind: &str, name: &str, status: Value) {
+        self.statuses(kind, &[name], status);
+    }
+
+    fn statuses(&self, kind: &str, names: &[&str], status: Value) {
         let patch = json!({"status": status}).to_string();
-        self.kubectl(&["patch", kind, name, "--subresource=status", "--type=merge", "-p", &patch]);
+        let how = ["--subresource=status", "--type=merge", "-p", &patch];
+        self.kubectl(&[&["patch", kind], names, &how].concat());
     }
 
     fn get(&self, kind: &str, name: &str) -> Value {
@@ -55,10 +67,9 @@ impl Cluster {
     }
 
     /// As the service does once it saw the newest spec.
-    fn sees(&self, pool: &str, status: Value) {
-        let generation = self.get("rollout", pool)["metadata"]["generation"].clone();
+    fn sees(&self, pool: &str, mut status: Value) {
+        status["observedGeneration"] = self.get("rollout", pool)["metadata"]["generation"].clone();
         self.status("rollout", pool, status);
-        self.status("rollout", pool, json!({"observedGeneration": generation}));
     }
 
     /// As the service orders it.
@@ -72,12 +83,11 @@ impl Cluster {
     fn lease(&self, node: &str, holder: &str) {
         let space = json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": "medik8s-leases"}});
-        self.0.apply(&space.to_string()).unwrap();
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": format!("node-{node}"), "namespace": "medik8s-leases"},
             "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600,
                 "renewTime": "2999-01-01T00:00:00.000000Z"}});
-        self.0.apply(&lease.to_string()).unwrap();
+        apply(&self.0, &[space, lease]);
     }
 
     fn tread(&self, args: &[&str]) -> (i32, String, String) {

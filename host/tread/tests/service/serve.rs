@@ -1,7 +1,7 @@
 //! `tread serve` as it is installed: with the rights of `tread manifests` and no
 //! more, against a real API server, whatever happens to the processes.
 
-use crate::replica::{NAMESPACE, Replica, free, install};
+use crate::replica::{NAMESPACE, Replica, free, install, installed};
 use crate::story::tread;
 use crate::support::Bench;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -64,8 +64,7 @@ async fn the_rights_of_the_manifests_are_enough_and_one_of_two_replicas_leads() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_replica_leads_when_one_is_killed_or_paused() {
-    let plane = ControlPlane::start().unwrap();
-    install(&plane, &free());
+    let plane = installed();
     let a = Replica::start(&plane);
     a.ready().await;
     let b = Replica::start(&plane);

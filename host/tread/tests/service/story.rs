@@ -3,7 +3,7 @@
 //! `tread manifests`, each of which is used.
 
 use crate::openshift::asked;
-use crate::replica::{NAMESPACE, Replica, free, install};
+use crate::replica::{self, NAMESPACE, Replica, free, install, installed};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tread_front::manifests::grants::{self, Scope};
 use tread_kube::api::{DisruptionPlan, DisruptionPolicy, crds};
-use tread_test_bed::{ControlPlane, eventually};
+use tread_test_bed::{ControlPlane, Ran, eventually};
 
 const CONFIG: &str = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
     metadata:\n  name: NAME\n  labels: {machineconfiguration.openshift.io/role: worker}\n\
@@ -25,22 +25,41 @@ pub fn config(name: &str, path: &str, text: &str) -> String {
     CONFIG.replace("NAME", name).replace("PATH", path).replace("TEXT", text)
 }
 
-/// A cluster with a pool of three nodes, and tread beside it.
+/// A cluster where tread is [`installed`] gets a pool of three nodes, and tread beside it.
 pub async fn cluster(plane: &ControlPlane) -> Replica<'_> {
     cluster_with(plane, &[]).await
 }
 
 /// The same with these variables set for tread.
 pub async fn cluster_with<'a>(plane: &'a ControlPlane, variables: &[(&str, &str)]) -> Replica<'a> {
+    pool(plane);
+    let replica = Replica::start_with(plane, variables);
+    replica.ready().await;
+    asked(&replica).await;
+    replica
+}
+
+/// The same in a cluster that knows nothing of tread.
+pub async fn cluster_of_nothing(plane: &ControlPlane) -> Replica<'_> {
     install(plane, &free());
     let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
     plane.kubectl(&wait).unwrap().success().unwrap();
+    pool(plane);
+    let replica = Replica::start(plane);
+    replica.ready().await;
+    // What is not there at first is found when it comes.
+    plane.define(&crds::openshift()).unwrap();
+    asked(&replica).await;
+    replica
+}
+
+/// The pool `worker`, of three nodes.
+fn pool(plane: &ControlPlane) {
     let label = "node-role.kubernetes.io/worker";
-    for number in 0..3 {
-        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {
-            "name": format!("node-{number}"), "labels": {label: ""}}});
-        plane.apply(&node.to_string()).unwrap();
-    }
+    let node = |number: i32| {
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {
+            "name": format!("node-{number}"), "labels": {label: ""}}})
+    };
     let pool = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
         "metadata": {"name": "worker"},
@@ -50,25 +69,26 @@ pub async fn cluster_with<'a>(plane: &'a ControlPlane, variables: &[(&str, &str)
             "nodeSelector": {"matchLabels": {label: ""}},
         },
     });
-    plane.apply(&pool.to_string()).unwrap();
+    replica::apply(plane, &[node(0), node(1), node(2), pool]);
     plane.apply(&config("00-worker", "motd", "hello")).unwrap();
-    let replica = Replica::start_with(plane, variables);
-    replica.ready().await;
-    // What is not there at first is found when it comes.
-    plane.define(&crds::openshift()).unwrap();
-    asked(&replica).await;
-    replica
 }
 
 /// What somebody is told who applies this for a try, once it is what it has to
 /// be: on a busy machine the API server may give the webhook up.
 pub async fn warned(plane: &ControlPlane, change: &str, expected: &str) -> String {
-    let apply = ["apply", "--dry-run=server", "-f", "-"];
     eventually(expected, async || {
-        let ran = plane.admin().kubectl_with_input(&apply, change).unwrap();
-        ran.stderr.contains(expected).then_some(ran.stderr)
+        let said = tried(plane, change).stderr;
+        said.contains(expected).then_some(said)
     })
     .await
+}
+
+/// What somebody is told who applies this for a try. The API server takes it or not: kubectl would
+/// take five times as long to find out by itself.
+pub fn tried(plane: &ControlPlane, change: &str) -> Ran {
+    let apply = ["apply", "--server-side", "--force-conflicts", "--validate=false"];
+    let apply = [&apply[..], &["--dry-run=server", "-f", "-"]].concat();
+    plane.admin().kubectl_with_input(&apply, change).unwrap()
 }
 
 /// What `tread` says with the kubeconfig of the admin.
@@ -158,7 +178,7 @@ pub async fn put(plane: &ControlPlane, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_laptop_and_the_cluster_plan_alike() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let replica = cluster(&plane).await;
     let change = config("50-a", "a", "1");
     let file = written("change.yaml", &change);
@@ -284,8 +304,7 @@ fn ships_and_waits() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_waits_for_a_new_version_by_the_lines_of_the_page_and_is_told_how_it_did() {
-    let plane = ControlPlane::start().unwrap();
-    install(&plane, &free());
+    let plane = installed();
     let replica = Replica::start(&plane);
     replica.ready().await;
     allow(&plane);
@@ -321,7 +340,7 @@ async fn a_pipeline_waits_for_a_new_version_by_the_lines_of_the_page_and_is_told
 #[tokio::test(flavor = "multi_thread")]
 async fn every_right_of_the_manifests_is_needed() {
     let plane = ControlPlane::options().with_audit_log().start().unwrap();
-    let first = cluster(&plane).await;
+    let first = cluster_of_nothing(&plane).await;
     let second = Replica::start(&plane);
     second.ready().await;
 

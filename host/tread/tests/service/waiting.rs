@@ -1,6 +1,7 @@
 //! What `tread plan -f` waits for, and what it does not wait for.
 
 use crate::front::{Fate, Front};
+use crate::replica::installed;
 use crate::story::{cluster, config, ship, written};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -36,7 +37,7 @@ fn as_user(plane: &ControlPlane, user: &str, args: &[&str]) -> (Option<i32>, Str
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_be_listed_and_not_read_ends_a_preview_with_what_to_do() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     ship(&plane).await;
     let file = written("rights.yaml", &config("50-a", "a", "1"));
@@ -69,7 +70,7 @@ async fn what_may_be_listed_and_not_read_ends_a_preview_with_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_preview_that_waits_says_for_what_and_goes_on() {
-    let plane = ControlPlane::start().unwrap();
+    let plane = installed();
     let _replica = cluster(&plane).await;
     ship(&plane).await;
     let front = Front::start(plane.client().await.unwrap()).await;

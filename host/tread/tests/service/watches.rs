@@ -1,7 +1,7 @@
 //! What a replica watches.
 
 use crate::replica::NAMESPACE;
-use crate::story::cluster;
+use crate::story::cluster_of_nothing;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ async fn a_replica_watches_each_kind_once() {
     let maintenances = machines::definition(&NODE_MAINTENANCE).unwrap();
     plane.define(&machines::definitions().unwrap()).unwrap();
     plane.define(&[maintenances]).unwrap();
-    let _replica = cluster(&plane).await;
+    let _replica = cluster_of_nothing(&plane).await;
     let mut expected = vec![
         "bootimages.tread.dev",
         "clusterversions.config.openshift.io fieldSelector=metadata.name=version",
