@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::judge::Judge;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, NodeCondition};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -66,6 +67,7 @@ pub(crate) struct Bed {
     pub(crate) judge: Judge,
     /// How nodes are drained.
     pub(crate) drain: Arc<Asked>,
+    stuck: JoinHandle<()>,
 }
 
 impl Bed {
@@ -79,7 +81,8 @@ impl Bed {
         let settings = settings(plane, &namespace).await;
         let judge = Judge::begin(&client, &settings, &nodes, down).await;
         let drain = Arc::default();
-        let bed = Bed { plane, client, settings, nodes, judge, drain };
+        let stuck = tokio::spawn(says_what_stands(client.clone(), settings.clone(), nodes.clone()));
+        let bed = Bed { plane, client, settings, nodes, judge, drain, stuck };
         for node in &bed.nodes {
             bed.make_update(node).await;
         }
@@ -214,8 +217,7 @@ impl Bed {
 
     /// Whether a node has neither slot nor Lease.
     async fn is_free(&self, name: &str) -> bool {
-        let leases: Api<k8s_openapi::api::coordination::v1::Lease> =
-            Api::namespaced(self.client.clone(), &self.settings.leases);
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.settings.leases);
         let lease = leases.get_opt(&format!("node-{name}")).await.unwrap();
         lease.is_none() && self.slot_is_free(name).await
     }
@@ -227,8 +229,25 @@ impl Bed {
     }
 }
 
+/// What stands of the nodes of a test that takes very long, for whoever reads why it failed.
+#[allow(clippy::print_stderr, reason = "a test that fails has it in its output")]
+async fn says_what_stands(client: Client, settings: Settings, nodes: Vec<String>) {
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let slots: Api<ConfigMap> = Api::namespaced(client.clone(), &settings.namespace);
+    let slots = slots.get(tread_enforce::SLOTS).await.map(|slots| slots.data);
+    eprintln!("it takes long: {slots:?}");
+    for name in &nodes {
+        let node = Api::<Node>::all(client.clone()).get(name).await;
+        let update = Api::<NodeUpdate>::all(client.clone()).get(name).await;
+        let leases: Api<Lease> = Api::namespaced(client.clone(), &settings.leases);
+        let lease = leases.get_opt(&format!("node-{name}")).await;
+        eprintln!("{node:?}\n{update:?}\n{lease:?}");
+    }
+}
+
 impl Drop for Bed {
     fn drop(&mut self) {
+        self.stuck.abort();
         // Other tests count nodes that may be down by themselves.
         let args: Vec<&str> = ["delete", "node", "--wait=false"]
             .into_iter()
