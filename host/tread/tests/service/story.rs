@@ -387,8 +387,9 @@ async fn every_right_of_the_manifests_is_needed() {
     // By a kubeconfig without certificates of its own.
     let nothing = written("nothing.yaml", "apiVersion: v1\nkind: Config\n");
     let kubeconfig = format!("--kubeconfig={}", nothing.display());
-    let ran = plane.kubectl(&[&ask[..], &[&kubeconfig]].concat()).unwrap();
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ask = [&ask[..], &[&kubeconfig]].concat();
+    // On a busy machine the API server may take too long to say who asks.
+    eventually("its answer", async || plane.kubectl(&ask).unwrap().success().ok()).await;
 
     let used = used(&plane);
     // What is needed, and cannot be seen here.
