@@ -368,8 +368,10 @@ pub(crate) fn disk(at: &Path) {
     std::fs::write(boot.join("boot_id"), "0f6bd1a4-8b0a-4e4c-9f4c-2d8f5a1b3c7e\n").unwrap();
 }
 
-/// Longer than any test waits for what does not come.
+/// After this a test that waits fails.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    let ended = tokio::time::timeout(Duration::from_secs(600), future).await;
+    let ended = tokio::time::timeout(LONG, future).await;
     ended.unwrap_or_else(|_| panic!("waited in vain: {what}"))
 }

@@ -1,6 +1,8 @@
 //! The whole way: orders over the wire, carried out on a machine with a real systemd.
 
-use crate::cluster::{Cluster, Served, config, config_with_argument, operation, order, reload};
+use crate::cluster::{
+    Cluster, LONG, Served, config, config_with_argument, operation, order, reload,
+};
 use crate::program::program;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +18,6 @@ use tread_test_machine::{Builder, Machine};
 
 /// How long a machine lives whose test takes as long as it may, however busy this one is.
 const LIFETIME: Duration = Duration::from_secs(3600);
-
-/// Longer than any of them waits for what does not come.
-const LONG: Duration = Duration::from_secs(600);
 
 /// It says in its log what it read when, and what is odd it reads only when it starts.
 const A_SERVICE: &str = "[Service]\n\

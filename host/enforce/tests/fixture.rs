@@ -67,7 +67,7 @@ pub(crate) struct Bed {
     pub(crate) judge: Judge,
     /// How nodes are drained.
     pub(crate) drain: Arc<Asked>,
-    stuck: JoinHandle<()>,
+    printing: JoinHandle<()>,
 }
 
 impl Bed {
@@ -81,8 +81,9 @@ impl Bed {
         let settings = settings(plane, &namespace).await;
         let judge = Judge::begin(&client, &settings, &nodes, down).await;
         let drain = Arc::default();
-        let stuck = tokio::spawn(says_what_stands(client.clone(), settings.clone(), nodes.clone()));
-        let bed = Bed { plane, client, settings, nodes, judge, drain, stuck };
+        let printing =
+            tokio::spawn(print_nodes_if_slow(client.clone(), settings.clone(), nodes.clone()));
+        let bed = Bed { plane, client, settings, nodes, judge, drain, printing };
         for node in &bed.nodes {
             bed.make_update(node).await;
         }
@@ -229,9 +230,10 @@ impl Bed {
     }
 }
 
-/// What stands of the nodes of a test that takes very long, for whoever reads why it failed.
+/// Prints the nodes of a test that takes longer than five minutes, and what tread wrote of them: once
+/// the test has failed they are gone.
 #[allow(clippy::print_stderr, reason = "a test that fails has it in its output")]
-async fn says_what_stands(client: Client, settings: Settings, nodes: Vec<String>) {
+async fn print_nodes_if_slow(client: Client, settings: Settings, nodes: Vec<String>) {
     tokio::time::sleep(Duration::from_secs(300)).await;
     let slots: Api<ConfigMap> = Api::namespaced(client.clone(), &settings.namespace);
     let slots = slots.get(tread_enforce::SLOTS).await.map(|slots| slots.data);
@@ -247,7 +249,7 @@ async fn says_what_stands(client: Client, settings: Settings, nodes: Vec<String>
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        self.stuck.abort();
+        self.printing.abort();
         // Other tests count nodes that may be down by themselves.
         let args: Vec<&str> = ["delete", "node", "--wait=false"]
             .into_iter()
