@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::running::in_cgroup;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -72,7 +72,11 @@ impl Machine {
         let said = self.run(argv.clone())?;
         let words: Vec<_> =
             argv.into_iter().map(|it| it.as_ref().to_string_lossy().into_owned()).collect();
-        ensure!(said.status == Some(0), "{} in the machine: {said:?}", words.join(" "));
-        Ok(said.out)
+        let words = words.join(" ");
+        match said.status {
+            Some(0) => Ok(said.out),
+            Some(_) => bail!("{words} in the machine: {said:?}"),
+            None => bail!("{words} in the machine did not end: {said:?}. {}", self.at_work()),
+        }
     }
 }

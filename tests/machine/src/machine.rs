@@ -3,7 +3,6 @@
 use crate::building::Builder;
 use crate::running::{Boot, Boots, End};
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
@@ -96,7 +95,7 @@ impl Machine {
     }
 
     fn with_console(&self, what: &str) -> String {
-        format!("{what}. Its console:\n{}", self.console())
+        format!("{what}. Its boots: {:?}. Its console:\n{}", self.boots(), self.console())
     }
 
     /// Waits for a condition that nothing reports, and says what was waited for when it
@@ -122,13 +121,17 @@ impl Machine {
             word = said.map(|said| said.out.trim().to_owned()).unwrap_or_default();
             matches!(word.as_str(), "running" | "degraded" | "maintenance")
         });
-        booted.with_context(|| {
-            let jobs = self.run(["systemctl", "list-jobs", "--no-pager"]);
-            let journal = self.run(["journalctl", "--no-pager", "--lines=40"]);
-            format!("It is {word:?}. Jobs: {jobs:?}. Journal: {journal:?}")
-        })?;
+        booted.with_context(|| format!("It is {word:?}. {}", self.at_work()))?;
         ensure!(!self.ended(boots), self.with_console("The machine ended while it booted"));
         Ok(word)
+    }
+
+    /// What its systemd is waiting for, and what was logged last.
+    pub(crate) fn at_work(&self) -> String {
+        let jobs = self.run(["systemctl", "list-jobs", "--no-pager"]);
+        let journal =
+            self.run(["journalctl", "--no-pager", "--output=short-monotonic", "--lines=40"]);
+        format!("Jobs: {jobs:?}. Journal: {journal:?}")
     }
 
     fn ended(&self, boots: usize) -> bool {
@@ -185,9 +188,7 @@ impl Machine {
 
     /// Kills it as a power cut does: nothing in it hears of that.
     pub fn cut_power(&self) -> Result<()> {
-        let pid = Pid::from_raw(self.pid()?).context("PID 0")?;
-        self.boots.cut();
-        kill_process(pid, Signal::KILL).context("killing PID 1 of the machine")?;
+        self.boots.cut()?;
         match self.wait_for_end()? {
             End::PowerCut => Ok(()),
             other => bail!("The machine ended by {other:?} before its power was cut"),

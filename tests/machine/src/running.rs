@@ -1,6 +1,7 @@
 //! One boot after the other: what runs, and how it ended.
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -66,9 +67,17 @@ impl Boots {
         self.state().by_itself = wanted;
     }
 
-    /// However the running boot ends now, its power was cut.
-    pub(crate) fn cut(&self) {
-        self.state().cut = true;
+    /// Kills PID 1 of the running boot: however that boot ends, its power was cut. Fails, and
+    /// changes nothing, where it has ended by itself or the next one is just beginning.
+    pub(crate) fn cut(&self) -> Result<()> {
+        // No boot ends or begins while this is held, so it is this one that is killed.
+        let mut state = self.state();
+        let runs = state.boots.last().is_some_and(|boot| boot.end.is_none());
+        ensure!(runs, "The machine does not run");
+        let pid = self.pid().and_then(Pid::from_raw).context("The machine has no PID 1 yet")?;
+        kill_process(pid, Signal::KILL).context("killing PID 1 of the machine")?;
+        state.cut = true;
+        Ok(())
     }
 
     /// No boot begins after this.
