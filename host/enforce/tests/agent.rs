@@ -1,18 +1,18 @@
 //! An agent that is played: it takes orders and asks for permits as a real one does, and says
 //! that it did what they let it do.
 
-use crate::fixture::room;
+use crate::fixture::{pause, room};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::Instant;
 use tokio::task::JoinHandle;
 use tread_enforce::{Aim, Settings, permit, read_order};
 use tread_kube::api::NodeUpdate;
-use tread_kube::api::node_update::{UpdateDisrupts, UpdateOrder, UpdatePhase};
+use tread_kube::api::node_update::{NodeUpdateStatus, UpdateDisrupts, UpdateOrder, UpdatePhase};
 use tread_kube::node_lease::operation_text;
 use tread_model::protocol::{Local, Operation, Phase, Question, What};
 
@@ -62,13 +62,9 @@ struct Serves {
 impl Serves {
     async fn run(mut self) {
         loop {
-            if let Some(order) = self.order().await {
-                self.local = self.local.hears(&read_order(&order).unwrap());
-                if let Some((operation, phase)) = self.local.operation {
-                    self.goes_on(operation, phase, &order).await;
-                }
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            let looked = Instant::now();
+            self.looks().await;
+            pause(looked.elapsed()).await;
         }
     }
 
@@ -76,11 +72,24 @@ impl Serves {
         Api::all(self.settings.client.clone())
     }
 
-    async fn order(&self) -> Option<UpdateOrder> {
-        self.api().get_opt(&self.node).await.ok()??.spec.order
+    async fn looks(&mut self) {
+        let Ok(Some(update)) = self.api().get_opt(&self.node).await else { return };
+        let (Some(order), said) = (update.spec.order, update.status.unwrap_or_default()) else {
+            return;
+        };
+        self.local = self.local.hears(&read_order(&order).unwrap());
+        if let Some((operation, phase)) = self.local.operation {
+            self.goes_on(operation, phase, &order, &said).await;
+        }
     }
 
-    async fn goes_on(&mut self, operation: Operation, phase: Phase, order: &UpdateOrder) {
+    async fn goes_on(
+        &mut self,
+        operation: Operation,
+        phase: Phase,
+        order: &UpdateOrder,
+        said: &NodeUpdateStatus,
+    ) {
         if order.operation != operation_text(operation) {
             return;
         }
@@ -97,7 +106,13 @@ impl Serves {
                 Some(what) if !self.may(operation, what).await => {}
                 _ => self.becomes(operation, Phase::Done, order).await,
             },
-            _ => self.report(operation, phase, order).await,
+            _ => {
+                let of = said.operation.as_deref();
+                let is_said = said.phase == Some(UpdatePhase::from(phase));
+                if !is_said || of != Some(&operation_text(operation)) {
+                    self.report(operation, phase, order).await;
+                }
+            }
         }
     }
 
@@ -119,13 +134,7 @@ impl Serves {
 
     async fn report(&self, operation: Operation, phase: Phase, order: &UpdateOrder) {
         let now = MicroTime(Timestamp::now());
-        let known = self.api().get_status(&self.node).await.ok().and_then(|it| it.status);
-        let known = known.unwrap_or_default();
-        let phase = UpdatePhase::from(phase);
-        let operation = operation_text(operation);
-        if known.operation.as_ref() == Some(&operation) && known.phase == Some(phase) {
-            return;
-        }
+        let (operation, phase) = (operation_text(operation), UpdatePhase::from(phase));
         let mut status = json!({"operation": operation, "phase": phase, "since": now});
         if phase == UpdatePhase::Done {
             status["current"] = json!(order.config);

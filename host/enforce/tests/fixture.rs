@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tread_enforce::drain::Asked;
 use tread_enforce::{
@@ -170,7 +170,8 @@ impl Bed {
         self.nodes.iter().map(of).collect()
     }
 
-    /// A replica that looks at all nodes again and again, in an order of its own.
+    /// A replica that looks at all nodes again and again, in an order of its own. The first one
+    /// pauses where nothing is to be done until something changes.
     pub(crate) fn replica(
         self: &Arc<Bed>,
         number: usize,
@@ -180,11 +181,16 @@ impl Bed {
         let bed = self.clone();
         let task = tokio::spawn(async move {
             loop {
+                let (looked, mut waits) = (Instant::now(), true);
                 for at in 0..bed.nodes.len() {
                     let node = &bed.nodes[(at + number) % bed.nodes.len()];
                     let aim = bed.aim(node, disrupts).await;
                     // Others are faster now and then.
-                    let _ = step(&bed.settings, node, &aim, &room(down)).await;
+                    let ended = step(&bed.settings, node, &aim, &room(down)).await;
+                    waits &= matches!(ended, Ok(Ended::Waits(..)));
+                }
+                if waits && number == 0 {
+                    pause(looked.elapsed()).await;
                 }
             }
         });
@@ -257,6 +263,13 @@ impl Drop for Bed {
             .collect();
         let _ = self.plane.kubectl(&args);
     }
+}
+
+/// Between two looks at the same, of which the last one took so long: so that looking leaves most of
+/// the machine to what is looked for.
+pub(crate) async fn pause(took: Duration) {
+    tokio::time::sleep((took * 3).clamp(Duration::from_millis(20), Duration::from_millis(200)))
+        .await;
 }
 
 pub(crate) struct Replica {
