@@ -2,7 +2,8 @@
 //! which writes what.
 //! That files within a crate use each other in one direction. And that the pages keep
 //! their word: tests and links that they name are there, and a promise is one sentence
-//! with a number. And that nothing goes on of tests that are interrupted.
+//! with a number. That nothing goes on of tests that are interrupted, and that CI tests what
+//! its clone has.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +12,8 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "house/ci.rs"]
+mod ci;
 #[path = "house/circles.rs"]
 mod circles;
 #[path = "house/interrupted.rs"]
