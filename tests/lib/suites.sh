@@ -178,7 +178,8 @@ suite_tests() {
 
 suite_cluster() {
   cluster_selection
-  cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}" --test product --test enforce --test service --test agent_of_a_cluster
+  cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}" "${of_bed[@]}" \
+    --test product --test enforce --test service --test agent_of_a_cluster
   # What tests would build while others wait for it, see host/node/tests/support/program.rs.
   cargo build --locked --package tread-node --bin tread-node --target "$(uname -m)-unknown-linux-musl" \
     --config profile.dev.strip=true
@@ -190,11 +191,10 @@ suite_cluster() {
   export TREAD_BED TREAD_IGNITION
   # Most tests wait for something more than half of their time, and the last one of a program has
   # nobody beside it: so several programs run at a time, and more tests than there are cores. Those
-  # of enforce wait most.
+  # of product wait longest, for what an installation waits for.
   local name pids=() failed=0
-  local -A beside=([product]=2 [agent_of_a_cluster]=2 [enforce]=6 [service]=3)
-  for name in "${!beside[@]}"; do
-    tests_of_cluster "${beside[$name]}" --test "$name" >"$logs/cluster-$name.log" 2>&1 &
+  for name in product enforce service others; do
+    "tests_of_$name" >"$logs/cluster-$name.log" 2>&1 &
     pids+=($!)
   done
   tests_of_cluster 3 "${targets[@]}" || failed=1
@@ -202,10 +202,27 @@ suite_cluster() {
   for pid in "${pids[@]}"; do
     wait "$pid" || failed=1
   done
-  for name in "${!beside[@]}"; do
-    cat "$logs/cluster-$name.log"
-  done
+  cat "$logs"/cluster-*.log
   cargo_for_tests test --no-fail-fast "${selection[@]}" --doc || failed=1
+  return "$failed"
+}
+
+tests_of_product() {
+  tests_of_cluster 2 --test product
+}
+
+tests_of_enforce() {
+  tests_of_cluster 4 --test enforce
+}
+
+tests_of_service() {
+  tests_of_cluster 2 --test service
+}
+
+tests_of_others() {
+  local failed=0
+  tests_of_cluster 2 --test agent_of_a_cluster || failed=1
+  tests_of_cluster 2 "${of_bed[@]}" || failed=1
   return "$failed"
 }
 
@@ -216,7 +233,8 @@ tests_of_cluster() {
   cargo_for_tests test --no-fail-fast "${selection[@]}" "$@" -- --nocapture --test-threads "$threads"
 }
 
-# What the suite cluster builds, in `selection` and `targets`; some of its programs are named by themselves.
+# What the suite cluster builds, in `selection`, `targets` and `of_bed`; some of its programs are named
+# by themselves.
 cluster_selection() {
   # With the binary, whose features are those that all suites build with: else
   # cargo would build half of everything again.
@@ -224,7 +242,8 @@ cluster_selection() {
   selection=(--package tread)
   for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
   targets=(--lib --bins --test kube --test cluster --test shared_plans --test front --test registry_child)
-  for file in tests/bed/tests/*.rs; do targets+=(--test "$(basename "$file" .rs)"); done
+  of_bed=()
+  for file in tests/bed/tests/*.rs; do of_bed+=(--test "$(basename "$file" .rs)"); done
 }
 
 # With the programs of the suite cluster: after that nothing is built but the
