@@ -180,15 +180,18 @@ suite_cluster() {
   cluster_selection
   cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}" "${of_bed[@]}" \
     --test product --test enforce --test service --test agent_of_a_cluster
-  # What tests would build while others wait for it, see host/node/tests/support/program.rs.
-  cargo build --locked --package tread-node --bin tread-node --target "$(uname -m)-unknown-linux-musl" \
-    --config profile.dev.strip=true
+  # What runs on hosts. By itself a test has cargo build it, which waits for whatever else is built
+  # beside, while control planes and machines wait for the test.
+  local static
+  static="$(uname -m)-unknown-linux-musl"
+  cargo build --locked --package tread-node --bin tread-node --target "$static" --config profile.dev.strip=true
+  TREAD_NODE_PROGRAM=$(target_dir)/$static/debug/tread-node
   # It is there, or being built beside: then this waits for it.
   suite_build_bed
   suite_build_ignition
   TREAD_BED=$(bed_dir)
   TREAD_IGNITION=$(ignition_program)
-  export TREAD_BED TREAD_IGNITION
+  export TREAD_NODE_PROGRAM TREAD_BED TREAD_IGNITION
   # Most tests wait for something more than half of their time, and the last one of a program has
   # nobody beside it: so several programs run at a time, and more tests than there are cores. Those
   # of product wait longest, for what an installation waits for.
