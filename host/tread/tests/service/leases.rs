@@ -1,6 +1,6 @@
 //! `tread lease` against a real API server: nodes are shared with whoever else takes part.
 
-use crate::rollouts::with_nodes;
+use crate::replica::with_nodes;
 use crate::story::{tread, written};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};

@@ -145,6 +145,15 @@ pub fn has(objects: &[Value]) -> Options {
     ControlPlane::options().with_definitions(&definitions).with_objects(&others).maybe_used()
 }
 
+/// The nodes of [`with_nodes`].
+pub const NODES: [&str; 3] = ["node-0", "node-1", "node-2"];
+
+/// A control plane that knows what rollouts are, with three nodes. Tests use it one after the other.
+pub fn with_nodes() -> ControlPlane {
+    let node = |name: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+    has(&NODES.map(node)).with_definitions(&crds::enforcing()).start().unwrap()
+}
+
 /// Has the API server of [`installed`] ask here.
 pub fn asks(plane: &ControlPlane, outside: &SocketAddr) {
     let mut objects = manifests(outside);

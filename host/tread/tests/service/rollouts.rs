@@ -1,7 +1,7 @@
 //! `tread nodes` and `tread rollout` against a real API server. What the service and its agents
 //! write is played.
 
-use crate::replica::{apply, has};
+use crate::replica::{NODES, apply, with_nodes};
 use crate::story::{tread, written};
 use nix::pty::{Winsize, openpty};
 use serde_json::{Value, json};
@@ -10,16 +10,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use tread_kube::api::crds;
 use tread_test_bed::{Access, ControlPlane, eventually};
-
-const NODES: [&str; 3] = ["node-0", "node-1", "node-2"];
-
-/// A control plane that knows what rollouts are, with three nodes. Tests use it one after the other.
-pub fn with_nodes() -> ControlPlane {
-    let node = |name: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
-    has(&NODES.map(node)).with_definitions(&crds::enforcing()).start().unwrap()
-}
 
 fn object(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "tread.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
