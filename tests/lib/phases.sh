@@ -3,7 +3,7 @@
 # and counted at the end.
 
 # What a whole run is to take in seconds on two cores that have nothing else to do, with nothing
-# built before, and with everything but tread. CONTRIBUTING.md says what it takes.
+# built before, and with everything but what changed. CONTRIBUTING.md says what it takes.
 cold_goal=2700
 warm_goal=1200
 
