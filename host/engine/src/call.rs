@@ -2,6 +2,7 @@
 
 use crate::clock::{Stopwatch, Time};
 use crate::failure::{failure, no_room, of_error};
+use crate::function::{Function, Signature};
 use crate::guest_log::GuestLog;
 use crate::limits::{Budget, Limiter, Limits};
 use crate::question::{CallFailure, Spent};
@@ -9,10 +10,9 @@ use crate::serving::{Guest, Serving};
 use crate::slots::Slot;
 use crate::ticker::{Ticking, ticks};
 use crate::v1;
+use std::time::Instant;
 use tread_model::verdict::{Failure, FailureKind};
-use wasmtime::component::{
-    Component, ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower, TypedFunc,
-};
+use wasmtime::component::{Component, ComponentNamedList, InstancePre, Lift};
 use wasmtime::{Store, UpdateDeadline};
 
 /// For how many calls, one after the other, a call waits before it gives up: even if
@@ -22,11 +22,11 @@ const PATIENCE: u32 = 10;
 /// A component that can be called.
 pub(crate) struct Ready {
     pre: InstancePre<Guest>,
-    pub(crate) describe: ComponentExportIndex,
-    pub(crate) check_settings: ComponentExportIndex,
-    pub(crate) classify: ComponentExportIndex,
+    pub(crate) describe: Function<v1::Describe>,
+    pub(crate) check_settings: Function<v1::CheckSettings>,
+    pub(crate) classify: Function<v1::Classify>,
     /// None: it was built against a contract without declarations.
-    pub(crate) declare: Option<ComponentExportIndex>,
+    pub(crate) declare: Option<Function<v1::Declare>>,
 }
 
 impl Ready {
@@ -45,12 +45,13 @@ impl Ready {
                 .ok_or_else(|| wrong_world(format!("{} has no {name}", v1::CLASSIFIER)))
         };
         Ok(Ready {
-            describe: function("describe")?,
-            check_settings: function("check-settings")?,
-            classify: function("classify")?,
+            describe: Function::new(function("describe")?),
+            check_settings: Function::new(function("check-settings")?),
+            classify: Function::new(function("classify")?),
             declare: component
                 .get_export_index(None, v1::DECLARATIONS)
-                .and_then(|interface| component.get_export_index(Some(&interface), "declare")),
+                .and_then(|interface| component.get_export_index(Some(&interface), "declare"))
+                .map(Function::new),
             pre,
         })
     }
@@ -68,19 +69,15 @@ impl Ready {
 
     /// Whether all functions have the types of the contract. Instantiates it.
     pub(crate) fn check_types(&self, serving: &Serving, limits: &Limits) -> Result<(), Failure> {
-        type Describe = TypedFunc<(), (v1::Description,)>;
-        type CheckSettings<'a> = TypedFunc<(&'a str,), (Result<(), Vec<String>>,)>;
-        type Declare = TypedFunc<(), (v1::Declared,)>;
-        type Classify<'a> = TypedFunc<v1::ClassifyParams<'a>, (Vec<v1::Verdict>,)>;
         let mut running = Running::begin(serving, limits, limits.budget(0, 0))?;
         let store = &mut running.store;
         let checked = self.pre.instantiate(&mut *store).and_then(|instance| {
-            let _: Describe = instance.get_typed_func(&mut *store, self.describe)?;
-            let _: CheckSettings<'_> = instance.get_typed_func(&mut *store, self.check_settings)?;
-            if let Some(declare) = self.declare {
-                let _: Declare = instance.get_typed_func(&mut *store, declare)?;
+            self.describe.of(store, instance)?;
+            self.check_settings.of(store, instance)?;
+            if let Some(declare) = &self.declare {
+                declare.of(store, instance)?;
             }
-            let _: Classify<'_> = instance.get_typed_func(&mut *store, self.classify)?;
+            self.classify.of(store, instance)?;
             Ok(())
         });
         checked.map_err(|error| {
@@ -120,11 +117,14 @@ impl Running<'_> {
 }
 
 /// Ends the call when it has taken its time: the clocks of this thread are looked at
-/// each time the call could have reached a limit.
+/// each time the call could have reached a limit. Its processor time counts from the first tick
+/// on, which most calls end before: asking the kernel for it is a part of theirs.
 fn end_in_time(store: &mut Store<Guest>, time: Time) {
-    let watch = Stopwatch::start();
-    store.set_epoch_deadline(ticks(time.processor.min(time.wall)));
+    let began = Instant::now();
+    let mut watch = None;
+    store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
+        let watch = watch.get_or_insert_with(|| Stopwatch::since(began));
         Ok(UpdateDeadline::Continue(ticks(time.left(watch.taken())?)))
     });
 }
@@ -154,17 +154,16 @@ impl<T> Done<T> {
 }
 
 /// Calls one function of a fresh instance.
-pub(crate) fn call<Params, Value>(
+pub(crate) fn call<S: Signature>(
     serving: &Serving,
     limits: &Limits,
     ready: &Ready,
-    function: &ComponentExportIndex,
-    params: Params,
+    function: &Function<S>,
+    params: S::Params<'_>,
     budget: Budget,
-) -> Result<Done<Value>, CallFailure>
+) -> Result<Done<S::Value>, CallFailure>
 where
-    Params: ComponentNamedList + Lower,
-    (Value,): ComponentNamedList + Lift,
+    (S::Value,): ComponentNamedList + Lift,
 {
     let mut running = Running::begin(serving, limits, budget)
         .map_err(|failure| CallFailure::new(failure, Spent::default(), Vec::new()))?;
@@ -182,20 +181,18 @@ where
 }
 
 /// The value; or an error, and the kind of failure that it is if it is no trap.
-fn invoke<Params, Value>(
+fn invoke<S: Signature>(
     store: &mut Store<Guest>,
     ready: &Ready,
-    function: &ComponentExportIndex,
-    params: Params,
-) -> Result<Value, (wasmtime::Error, FailureKind)>
+    function: &Function<S>,
+    params: S::Params<'_>,
+) -> Result<S::Value, (wasmtime::Error, FailureKind)>
 where
-    Params: ComponentNamedList + Lower,
-    (Value,): ComponentNamedList + Lift,
+    (S::Value,): ComponentNamedList + Lift,
 {
     let wrong_world = |error| (error, FailureKind::WrongWorld);
     let instance = ready.pre.instantiate(&mut *store).map_err(wrong_world)?;
-    let function: TypedFunc<Params, (Value,)> =
-        instance.get_typed_func(&mut *store, function).map_err(wrong_world)?;
+    let function = function.of(store, instance).map_err(wrong_world)?;
     let (value,) = function.call(store, params).map_err(|error| (error, FailureKind::BadOutput))?;
     Ok(value)
 }

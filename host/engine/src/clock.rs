@@ -55,7 +55,7 @@ impl Time {
     }
 }
 
-/// Both clocks of the current thread, from now on.
+/// Both clocks of the current thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     processor: Duration,
@@ -63,8 +63,9 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    pub(crate) fn start() -> Stopwatch {
-        Stopwatch { processor: of_this_thread(), wall: Instant::now() }
+    /// For what began a moment ago, whose processor time counts from now on only.
+    pub(crate) fn since(began: Instant) -> Stopwatch {
+        Stopwatch { processor: of_this_thread(), wall: began }
     }
 
     /// To be asked on the thread that started it.
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_takes_no_processor_time() {
-        let watch = Stopwatch::start();
+        let watch = Stopwatch::since(Instant::now());
         while watch.taken().wall < Duration::from_millis(100) {
             std::thread::sleep(Duration::from_millis(20));
         }

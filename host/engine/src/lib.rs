@@ -13,6 +13,7 @@ pub mod compile;
 mod convert;
 mod discretion;
 mod failure;
+mod function;
 mod guest_log;
 pub mod inspect;
 pub mod limits;

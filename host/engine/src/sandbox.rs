@@ -5,7 +5,7 @@ mod side_by_side;
 
 use crate::ahead::Ahead;
 use crate::cache::Cache;
-use crate::call::{Done, Ready, call};
+use crate::call::{Ready, call};
 use crate::check::{Offer, Ranges};
 use crate::compile::Compiler;
 use crate::discretion::Discretion;
@@ -254,13 +254,11 @@ impl Sandbox {
         let fail = |failed: CallFailure| failed.failure;
         // Their types are compared here, so that a mismatch shows at load.
         ready.check_types(serving, limits)?;
-        let done: Done<v1::Description> =
-            call(serving, limits, ready, &ready.describe, (), budget).map_err(fail)?;
+        let done = call(serving, limits, ready, &ready.describe, (), budget).map_err(fail)?;
         let declarations = match &ready.declare {
             None => Declarations::default(),
             Some(declare) => {
-                let done: Done<v1::Declared> =
-                    call(serving, limits, ready, declare, (), budget).map_err(fail)?;
+                let done = call(serving, limits, ready, declare, (), budget).map_err(fail)?;
                 convert::declarations(done.value)
             }
         };
@@ -290,9 +288,8 @@ impl Sandbox {
         let Loaded { serving, ready, .. } = &*module.0;
         let budget = self.limits().budget(settings.len(), 0);
         let function = &ready.check_settings;
-        let done: Done<Result<(), Vec<String>>> =
-            call(serving, self.limits(), ready, function, (settings,), budget)
-                .map_err(|failed| failed.failure)?;
+        let done = call(serving, self.limits(), ready, function, (settings,), budget)
+            .map_err(|failed| failed.failure)?;
         done.value.map_err(|errors| match errors.as_slice() {
             [] => invalid("it refuses its settings without a reason".to_owned()),
             errors => invalid(errors.join("; ")),

@@ -4,6 +4,7 @@
 //! borrowed from the configs all the way: contents are copied once, into the
 //! guest. wasmtime compares these types with the component's at load.
 
+use crate::function::Signature;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
 /// The versions that these words fit.
@@ -20,6 +21,38 @@ pub(crate) const HOST: &str = "tread:policy/host@1.0.0";
 
 /// The parameters of `classify`.
 pub(crate) type ClassifyParams<'a> = (&'a str, &'a [Change<'a>], &'a [Entry<'a>]);
+
+/// `classify`
+pub(crate) enum Classify {}
+
+impl Signature for Classify {
+    type Params<'a> = ClassifyParams<'a>;
+    type Value = Vec<Verdict>;
+}
+
+/// `describe`
+pub(crate) enum Describe {}
+
+impl Signature for Describe {
+    type Params<'a> = ();
+    type Value = Description;
+}
+
+/// `check-settings`
+pub(crate) enum CheckSettings {}
+
+impl Signature for CheckSettings {
+    type Params<'a> = (&'a str,);
+    type Value = Result<(), Vec<String>>;
+}
+
+/// `declare`
+pub(crate) enum Declare {}
+
+impl Signature for Declare {
+    type Params<'a> = ();
+    type Value = Declared;
+}
 
 /// `content`
 #[derive(Debug, ComponentType, Lower)]

@@ -1,9 +1,8 @@
 //! What a policy costs before it decides anything: for its author.
 
 use super::{Module, Sandbox};
-use crate::call::{Done, call};
+use crate::call::call;
 use crate::question::Spent;
-use crate::v1;
 use tread_model::verdict::Failure;
 
 impl Sandbox {
@@ -13,7 +12,7 @@ impl Sandbox {
         let loaded = &*module.0;
         let (serving, ready, limits) = (&loaded.serving, &loaded.ready, self.limits());
         let budget = limits.budget(0, 0);
-        let done: Done<v1::Description> = call(serving, limits, ready, &ready.describe, (), budget)
+        let done = call(serving, limits, ready, &ready.describe, (), budget)
             .map_err(|failed| failed.failure)?;
         Ok(done.spent)
     }
