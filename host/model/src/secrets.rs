@@ -16,7 +16,7 @@ const OTHERS_READ: u32 = 0o004;
 /// either side, of one that holds secrets by its path whatever its mode, or of
 /// a password.
 pub fn is_secret(change: &Change<'_>) -> bool {
-    secret(&change.id, &change.before) || secret(&change.id, &change.after)
+    secret(&change.id, [&change.before, &change.after])
 }
 
 /// Whether a file that is set with this mode holds a secret.
@@ -26,7 +26,7 @@ pub fn is_secret_file(path: &str, mode: Option<u32>) -> bool {
 
 /// As [`is_secret`], for what did not change.
 pub fn is_secret_entry(entry: &Entry<'_>) -> bool {
-    secret(&entry.id, &entry.state)
+    secret(&entry.id, [&entry.state])
 }
 
 /// Whether a change reveals a secret to whoever sees it: it is one, and no token
@@ -89,14 +89,15 @@ impl Tokens {
     }
 }
 
-fn secret(id: &str, state: &State<'_>) -> bool {
-    match state {
-        State::File(file) => {
-            let path = id.strip_prefix("file:").unwrap_or_default();
-            file.mode & OTHERS_READ == 0 || paths::is_known(path)
-        }
-        _ => id.starts_with("password:"),
-    }
+fn secret<const N: usize>(id: &str, states: [&State<'_>; N]) -> bool {
+    id.starts_with("password:")
+        || states.into_iter().any(is_closed)
+        || id.strip_prefix("file:").is_some_and(paths::is_known)
+}
+
+/// Whether others cannot read the file.
+fn is_closed(state: &State<'_>) -> bool {
+    matches!(state, State::File(file) if file.mode & OTHERS_READ == 0)
 }
 
 fn reveals(state: &State<'_>) -> bool {

@@ -169,7 +169,9 @@ impl<'r, 'a> Round<'r, 'a> {
             return Ok(Vec::new());
         }
         let (old, new) = self.sides;
-        let mut entries = unchanged(old, new, |id| policy.wants_unchanged(id))?;
+        let changes = &self.comparison.changes;
+        let has_changed = |id: &str| changes.binary_search_by(|it| (*it.id).cmp(id)).is_ok();
+        let mut entries = unchanged(old, new, |id| policy.wants_unchanged(id) && !has_changed(id))?;
         // What an admin answered for is not offered to this policy as a change. It
         // still belongs to the whole that the policy compares, and is taken as done.
         for (change, said) in self.comparison.changes.iter().zip(&self.statements) {

@@ -35,6 +35,34 @@ pub(super) struct Setting<'t> {
 /// The directives of a unit's text as systemd reads them.
 pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
     let text = text.trim_start_matches('\u{feff}');
+    let is_plain = memchr::memchr3(b'\r', b'\0', b'\\', text.as_bytes()).is_none();
+    let plain = is_plain.then(|| of_plain_lines(text));
+    let others = (!is_plain).then(|| of_all_lines(text));
+    plain.into_iter().flatten().chain(others.into_iter().flatten())
+}
+
+/// Of a text in which nothing ends a line but a line break, and no line goes on: what most units
+/// are.
+fn of_plain_lines(text: &str) -> impl Iterator<Item = Setting<'_>> {
+    let mut section = Section::default();
+    let mut lines = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]).zip(1..);
+    let mut begin = 0;
+    std::iter::from_fn(move || {
+        for (end, number) in lines.by_ref() {
+            let line = without_indent(text.get(begin..end).unwrap_or_default());
+            begin = end + 1;
+            if line.is_empty() || line.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some(setting) = section.setting(number, Cow::Borrowed(line)) {
+                return Some(setting);
+            }
+        }
+        None
+    })
+}
+
+fn of_all_lines(text: &str) -> impl Iterator<Item = Setting<'_>> {
     // To systemd 239 a carriage return is a space, so that both readings count.
     let is_odd = memchr::memchr2(b'\r', b'\0', text.as_bytes()).is_some();
     let older = is_odd.then(|| of_lines(text.split(['\n', '\0'])));
@@ -42,11 +70,24 @@ pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
 }
 
 fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Setting<'t>> {
-    let (mut section, mut is_foreign) = (Cow::Borrowed(""), false);
-    joined(all).filter_map(move |(number, line)| {
+    let mut section = Section::default();
+    joined(all).filter_map(move |(number, line)| section.setting(number, line))
+}
+
+/// The section that a line stands in.
+#[derive(Default)]
+struct Section<'t> {
+    name: Cow<'t, str>,
+    /// Systemd leaves it to others.
+    is_foreign: bool,
+}
+
+impl<'t> Section<'t> {
+    /// The directive on a line, which is no comment; None: it is none, or begins a section.
+    fn setting(&mut self, number: usize, line: Cow<'t, str>) -> Option<Setting<'t>> {
         if let Some(name) = heading(&line) {
-            is_foreign = name.starts_with(FOREIGN);
-            section = match &line {
+            self.is_foreign = name.starts_with(FOREIGN);
+            self.name = match &line {
                 Cow::Borrowed(line) => Cow::Borrowed(heading(line)?),
                 Cow::Owned(_) => Cow::Owned(name.to_owned()),
             };
@@ -58,11 +99,11 @@ fn of_lines<'t>(all: impl Iterator<Item = &'t str>) -> impl Iterator<Item = Sett
             None => line,
         };
         let (key, value) = key_and_value(line)?;
-        if is_foreign || key.starts_with(FOREIGN) {
+        if self.is_foreign || key.starts_with(FOREIGN) {
             return None;
         }
-        Some(Setting { section: section.clone(), key, value, line: number })
-    })
+        Some(Setting { section: self.name.clone(), key, value, line: number })
+    }
 }
 
 /// The name of the section that a line begins.
@@ -142,4 +183,26 @@ fn joined<'t>(lines: impl Iterator<Item = &'t str>) -> impl Iterator<Item = (usi
         }
         (!begun.is_empty()).then_some((last, Cow::Owned(begun)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read<'t>(
+        settings: impl Iterator<Item = Setting<'t>>,
+    ) -> Vec<(String, String, String, usize)> {
+        let text = |text: Cow<'_, str>| text.into_owned();
+        settings.map(|it| (text(it.section), text(it.key), text(it.value), it.line)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_has_plain_lines_only_is_read_as_if_it_had_others(
+            text in "([ \t#;=a\\[\\].\u{a0}\n]|X-|\\[Unit\\]\n|After = b\n|\\.include /a\n){0,24}",
+        ) {
+            prop_assert_eq!(read(of_plain_lines(&text)), read(of_all_lines(&text)));
+        }
+    }
 }
