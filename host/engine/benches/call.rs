@@ -26,32 +26,22 @@ fn main() {
     let options = || Options { cache_dir: Some(dir.clone()), ..Options::default() };
     let sandbox = Sandbox::new(options()).unwrap();
     println!("{:<16}        1       10      100     1000  each further (µs)", "a fresh call");
-    let floor = measure_floor();
-    measure(&sandbox, "constants", &Guest::default().component(), &floor, true);
+    measure(&sandbox, "constants", &Guest::default().component());
     if let Some(paths) = std::env::var_os("TREAD_GUEST") {
         for path in std::env::split_paths(&paths) {
             let component = std::fs::read(&path).unwrap();
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            measure(&sandbox, &name, &component, &floor, false);
+            measure(&sandbox, &name, &component);
             measure_start(&component, options);
         }
     }
     std::fs::remove_dir_all(&dir).ok();
 }
 
-/// Medians by how many changes there are.
-type Medians = [Duration; COUNTS.len()];
-
 const COUNTS: [usize; 4] = [1, 10, 100, 1000];
 
-fn by_count(run: impl Fn(&[&Change<'_>])) -> Medians {
-    COUNTS.map(|count| {
-        let changes = changes(count, 4096);
-        let changes: Vec<&Change<'_>> = changes.iter().collect();
-        let runs = if count > 100 { 200 } else { 4000 };
-        median(runs, || run(&changes))
-    })
-}
+/// Medians by how many changes there are.
+type Medians = [Duration; COUNTS.len()];
 
 /// What each change costs behind the first, up to 100.
 fn further(medians: &Medians) -> f64 {
@@ -63,39 +53,26 @@ fn print(name: &str, medians: &Medians) {
     println!("{name:<16} {} {:>8.2}", cells.join(" "), further(medians));
 }
 
-/// Few changes take less where there is little memory, and many where there is much.
-fn measure_floor() -> Medians {
-    let few = measure_floor_with(2);
-    let many = measure_floor_with(17);
-    let medians = std::array::from_fn(|count| few[count].min(many[count]));
-    print("the floor", &medians);
-    medians
-}
-
-fn measure_floor_with(pages: u32) -> Medians {
-    let floor = Floor::new(pages);
-    by_count(|changes| floor.call(&floor::texts(changes)))
-}
-
-fn measure(sandbox: &Sandbox, name: &str, component: &[u8], floor: &Medians, small: bool) {
+/// A policy, and the floor in turns with it: the speed of a machine changes within a run.
+fn measure(sandbox: &Sandbox, name: &str, component: &[u8]) {
     let module = sandbox.load(component, None).unwrap();
     let claims = [claim("file:/**", Effect::None, Effect::Refuse)];
-    let medians = by_count(|changes| ask(sandbox, &module, changes, &claims));
-    if small {
-        let changes = changes(1, 16);
+    let medians = COUNTS.map(|count| {
+        let changes = changes(count, 4096);
         let changes: Vec<&Change<'_>> = changes.iter().collect();
-        let bare = median(4000, || ask(sandbox, &module, &changes, &claims));
-        println!("{:<16} {:>8.2}", "… of 16 bytes", us(bare));
-    }
-    print(name, &medians);
-    let ratios = medians.iter().zip(floor).map(|(it, floor)| us(*it) / us(*floor));
+        let texts = floor::texts(&changes);
+        let floor = Floor::new(&texts);
+        let all: [&dyn Fn(); 2] =
+            [&|| ask(sandbox, &module, &changes, &claims), &|| floor.call(&texts)];
+        medians(if count > 100 { 200 } else { 4000 }, all)
+    });
+    let [policy, floor] = [0, 1].map(|at| medians.map(|it| it[at]));
+    print(name, &policy);
+    print("… the floor", &floor);
+    let ratios = policy.iter().zip(&floor).map(|(it, floor)| us(*it) / us(*floor));
     let cells: Vec<String> = ratios.map(|ratio| format!("{ratio:>8.2}")).collect();
-    println!(
-        "{:<16} {} {:>8.2}",
-        "… to the floor",
-        cells.join(" "),
-        further(&medians) / further(floor)
-    );
+    let further = further(&policy) / further(&floor);
+    println!("{:<16} {} {further:>8.2}", "… to the floor", cells.join(" "));
 }
 
 fn ask(
@@ -135,16 +112,28 @@ fn measure_start(component: &[u8], options: impl Fn() -> Options) {
 }
 
 fn median(runs: usize, run: impl Fn()) -> Duration {
-    (0..runs / 10).for_each(|_| run());
-    let mut times: Vec<Duration> = (0..runs)
-        .map(|_| {
+    let [median] = medians(runs, [&run]);
+    median
+}
+
+/// The median of each, of so many rounds in which each has its turn.
+fn medians<const N: usize>(rounds: usize, all: [&dyn Fn(); N]) -> [Duration; N] {
+    let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
+    for round in 0..rounds + rounds / 10 {
+        for (run, times) in all.iter().zip(&mut times) {
             let start = Instant::now();
             run();
-            start.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2]
+            let took = start.elapsed();
+            // The first rounds warm caches up.
+            if round >= rounds / 10 {
+                times.push(took);
+            }
+        }
+    }
+    times.map(|mut times| {
+        times.sort();
+        times[times.len() / 2]
+    })
 }
 
 fn us(duration: Duration) -> f64 {

@@ -16,12 +16,6 @@ const COMPONENT: &str = r#"
       (local $here i32)
       (local.set $here (i32.and (i32.add (global.get $at) (i32.const 7)) (i32.const -8)))
       (global.set $at (i32.add (local.get $here) (local.get 3)))
-      (block $fits
-        (loop $grow
-          (br_if $fits
-            (i32.le_u (global.get $at) (i32.mul (memory.size) (i32.const 65536))))
-          (drop (memory.grow (i32.const 16)))
-          (br $grow)))
       (local.get $here))
     (func (export "take") (param i32 i32)))
   (core instance $i (instantiate $m))
@@ -38,9 +32,12 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// With so many pages of 64 KiB to begin with: each has to be cleared for the next instance, and
-    /// those that are not there have to be asked for.
-    pub(crate) fn new(pages: u32) -> Floor {
+    /// With as many pages of 64 KiB as these texts take behind the first one: each page has to be
+    /// cleared for the next instance, and those that are not there have to be asked for.
+    pub(crate) fn new(texts: &[&[u8]]) -> Floor {
+        // What the list itself takes of each, and what alignment may.
+        let bytes: usize = texts.iter().map(|text| text.len() + 16).sum();
+        let pages = 1 + bytes.div_ceil(1 << 16);
         let mut pool = PoolingAllocationConfig::default();
         pool.total_component_instances(4);
         pool.total_core_instances(4);
@@ -74,7 +71,7 @@ pub(crate) fn texts<'c>(changes: &'c [&Change<'c>]) -> Vec<&'c [u8]> {
         for state in [&change.before, &change.after] {
             let State::File(file) = state else { panic!("only files are measured") };
             let Content::Bytes(bytes) = &file.content else { panic!("only contents are measured") };
-            texts.push(bytes.as_ref());
+            texts.extend([bytes.as_ref(), file.user.as_bytes(), file.group.as_bytes()]);
         }
     }
     texts
