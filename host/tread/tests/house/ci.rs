@@ -71,6 +71,7 @@ impl Clones {
     fn tested(&self, clone: &str) -> Tested {
         let ran = Command::new(self.at(clone).join(".ci/run"))
             .env("CARGO_TARGET_DIR", self.target())
+            .env("TREAD_CI_PATIENCE", "0")
             .current_dir(self.dir.path())
             .output()
             .unwrap();
