@@ -19,7 +19,7 @@ use crate::secrets::is_secret_file;
 use crate::unit_name::is_template;
 use by_name::{ByName, Named};
 use commands::units_begun;
-use lines::settings;
+use lines::{settings, settings_among};
 use names::{Known, Pattern, instance_of, is_beginning, is_family, names_for, resolved, unescaped};
 use needed::{is_harmless_conflict, is_the_systems};
 use places::{Starts, places, unit_at};
@@ -312,7 +312,7 @@ impl<'c> Gathered<'c> {
         kept: impl Fn(Cow<'t, str>) -> Cow<'c, str>,
     ) {
         // A `for` would copy each setting on its way here.
-        settings(text).try_for_each(|setting| {
+        settings_among(text, relations::may_name).try_for_each(|setting| {
             let Some(Relations { relation: Relation { from: Some(does), .. }, named }) =
                 relations::of(&setting, &unit)
             else {

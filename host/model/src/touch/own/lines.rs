@@ -34,16 +34,28 @@ pub(super) struct Setting<'t> {
 
 /// The directives of a unit's text as systemd reads them.
 pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
+    settings_among(text, |_, _| true)
+}
+
+/// All directives that could be among the wanted ones, by their section and how their line begins;
+/// others may come too.
+pub(super) fn settings_among(
+    text: &str,
+    is_wanted: impl Fn(&str, u8) -> bool,
+) -> impl Iterator<Item = Setting<'_>> {
     let text = text.trim_start_matches('\u{feff}');
     let is_plain = memchr::memchr3(b'\r', b'\0', b'\\', text.as_bytes()).is_none();
-    let plain = is_plain.then(|| of_plain_lines(text));
+    let plain = is_plain.then(|| of_plain_lines(text, is_wanted));
     let others = (!is_plain).then(|| of_all_lines(text));
     plain.into_iter().flatten().chain(others.into_iter().flatten())
 }
 
 /// Of a text in which nothing ends a line but a line break, and no line goes on: what most units
 /// are.
-fn of_plain_lines(text: &str) -> impl Iterator<Item = Setting<'_>> {
+fn of_plain_lines(
+    text: &str,
+    is_wanted: impl Fn(&str, u8) -> bool,
+) -> impl Iterator<Item = Setting<'_>> {
     let mut section = Section::default();
     let mut lines = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]).zip(1..);
     let mut begin = 0;
@@ -51,7 +63,12 @@ fn of_plain_lines(text: &str) -> impl Iterator<Item = Setting<'_>> {
         for (end, number) in lines.by_ref() {
             let line = without_indent(text.get(begin..end).unwrap_or_default());
             begin = end + 1;
-            if line.is_empty() || line.starts_with(['#', ';']) {
+            let is_read = match line.as_bytes().first() {
+                None | Some(b'#' | b';') => false,
+                Some(b'[') => true,
+                Some(first) => is_wanted(&section.name, *first),
+            };
+            if !is_read {
                 continue;
             }
             if let Some(setting) = section.setting(number, Cow::Borrowed(line)) {
@@ -202,7 +219,7 @@ mod tests {
         fn what_has_plain_lines_only_is_read_as_if_it_had_others(
             text in "([ \t#;=a\\[\\].\u{a0}\n]|X-|\\[Unit\\]\n|After = b\n|\\.include /a\n){0,24}",
         ) {
-            prop_assert_eq!(read(of_plain_lines(&text)), read(of_all_lines(&text)));
+            prop_assert_eq!(read(of_plain_lines(&text, |_, _| true)), read(of_all_lines(&text)));
         }
     }
 }

@@ -77,6 +77,12 @@ pub(super) struct Relations<'t> {
     pub(super) named: Named<'t>,
 }
 
+/// Whether a line that begins so could name units: most lines do not, and are not read for it.
+pub(super) fn may_name(section: &str, first: u8) -> bool {
+    matches!(first, b'A' | b'B' | b'C' | b'L' | b'O' | b'P' | b'R' | b'S' | b'U' | b'W')
+        || is_quadlets(section)
+}
+
 /// What a directive in the text of the unit `name` says of others.
 pub(super) fn of<'t>(setting: &Setting<'t>, name: &str) -> Option<Relations<'t>> {
     let (section, key) = (&*setting.section, &*setting.key);

@@ -201,3 +201,20 @@ fn what_only_starts_with_a_unit_takes_none_with_it_that_stops() {
     assert_eq!(why(&units(&all), "app.service"), None);
     assert!(why(&units(&all), "crio.service").is_some());
 }
+
+#[test]
+fn lines_that_are_not_read_for_the_units_that_they_name_name_none() {
+    use crate::touch::own::{lines, relations};
+    let words = include_str!("../relations.rs").split(|it: char| !it.is_ascii_alphanumeric());
+    let words = words.chain(include_str!("../directives.txt").split_whitespace());
+    let mut found = 0;
+    for key in words.filter(|word| !word.is_empty()) {
+        for section in ["", "Unit", "Service", "Container"] {
+            let text = format!("[{section}]\n{key}=/a b.service\n");
+            let names = lines::settings(&text).any(|it| relations::of(&it, "x.service").is_some());
+            assert!(!names || relations::may_name(section, key.as_bytes()[0]), "{section} {key}");
+            found += usize::from(names && section == "Unit");
+        }
+    }
+    assert!(found > 40, "{found}");
+}
