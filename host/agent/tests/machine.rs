@@ -66,7 +66,11 @@ impl Bed {
             never = agent.run() => match never {},
             came = tokio::time::timeout(LONG, until) => match came {
                 Ok(came) => came,
-                Err(_) => panic!("waited in vain: {what}: {:?}", self.cluster.update().await.status),
+                Err(_) => {
+                    let status = self.cluster.update().await.status;
+                    let progress = self.text("/var/lib/tread/node/progress");
+                    panic!("waited in vain: {what}: {status:?}. {progress}. {}", self.machine.at_work())
+                }
             },
         }
     }

@@ -127,7 +127,7 @@ impl Machine {
     }
 
     /// What its systemd is waiting for, and what was logged last.
-    pub(crate) fn at_work(&self) -> String {
+    pub fn at_work(&self) -> String {
         let jobs = self.run(["systemctl", "list-jobs", "--no-pager"]);
         let journal =
             self.run(["journalctl", "--no-pager", "--output=short-monotonic", "--lines=40"]);
