@@ -117,8 +117,8 @@ impl Running<'_> {
 }
 
 /// Ends the call when it has taken its time: the clocks of this thread are looked at
-/// each time the call could have reached a limit. Its processor time counts from the first tick
-/// on, which most calls end before: asking the kernel for it is a part of theirs.
+/// each time the call could have reached a limit. Most calls end before the first tick. So the kernel
+/// is asked only then for the processor time of this thread, which counts from there on.
 fn end_in_time(store: &mut Store<Guest>, time: Time) {
     let began = Instant::now();
     let mut watch = None;

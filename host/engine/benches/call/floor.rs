@@ -32,8 +32,8 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// With as many pages of 64 KiB as these texts take behind the first one: each page has to be
-    /// cleared for the next instance, and those that are not there have to be asked for.
+    /// With as many pages of 64 KiB as these texts take behind the first one: none has to be asked for
+    /// in a call, and none is cleared for the next instance that nobody needs.
     pub(crate) fn new(texts: &[&[u8]]) -> Floor {
         // What the list itself takes of each, and what alignment may.
         let bytes: usize = texts.iter().map(|text| text.len() + 16).sum();

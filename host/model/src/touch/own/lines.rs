@@ -37,8 +37,8 @@ pub(super) fn settings(text: &str) -> impl Iterator<Item = Setting<'_>> {
     settings_among(text, |_, _| true)
 }
 
-/// All directives that could be among the wanted ones, by their section and how their line begins;
-/// others may come too.
+/// The directives of which `is_wanted` says so by their section and the first byte of their line. Of a
+/// text that is not plain all directives come.
 pub(super) fn settings_among(
     text: &str,
     is_wanted: impl Fn(&str, u8) -> bool,
