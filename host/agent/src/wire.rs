@@ -13,11 +13,13 @@ use crate::status::{Says, becomes, status};
 use futures::future::LocalBoxFuture;
 use kube::Client;
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::agents::Instructions;
 use tread_kube::api::node_update::{ConfigName, NodeUpdateStatus, UpdatePhase};
@@ -56,6 +58,8 @@ struct Inner {
     adoption: RefCell<Option<Adoption>>,
     /// The revision at which all was said again.
     said_again: RefCell<Option<String>>,
+    /// Listening and saying: both end with this.
+    _tasks: JoinSet<Infallible>,
 }
 
 /// That the node is to say what it has.
@@ -70,8 +74,8 @@ struct Adoption {
     again: Option<Instant>,
 }
 
-/// Begins to listen to the service, and to write the node's NodeUpdate with this client. To be
-/// called where tasks can be spawned.
+/// Begins to listen to the service, and to write the node's NodeUpdate with this client, until the
+/// last clone of the wire is dropped. To be called where tasks can be spawned.
 ///
 /// # Errors
 /// The service's URL is none, or what the agent keeps cannot be read or written.
@@ -83,8 +87,9 @@ pub fn start(tree: &Tree, settings: Settings, client: Client) -> Result<Wire, St
     let boot = boot.inspect_err(|error| tracing::warn!(%error, "which boot this is, is not known"));
     let (hears, heard) = watch::channel(Heard::Nothing);
     let (said, says) = watch::channel(None);
-    tokio::spawn(listen(tree.clone(), keeps.clone(), service.clone(), hears));
-    tokio::spawn(say(client, keeps.clone(), says));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(listen(tree.clone(), keeps.clone(), service.clone(), hears));
+    tasks.spawn(say(client, keeps.clone(), says));
     Ok(Wire(Rc::new(Inner {
         tree: tree.clone(),
         keeps,
@@ -97,6 +102,7 @@ pub fn start(tree: &Tree, settings: Settings, client: Client) -> Result<Wire, St
         number: Cell::new(number),
         adoption: RefCell::default(),
         said_again: RefCell::default(),
+        _tasks: tasks,
     })))
 }
 
@@ -297,8 +303,9 @@ impl Inner {
             false => format!("adopt-{}", self.number()),
         };
         let revision = revision.to_owned();
-        *adoption =
-            Some(Adoption { id: id.clone(), revision, config, why: String::new(), again: None });
+        // Where it does not come to its end, as where the host does not answer, the next one is given.
+        let again = Some(Instant::now());
+        *adoption = Some(Adoption { id: id.clone(), revision, config, why: String::new(), again });
         Ok(id)
     }
 

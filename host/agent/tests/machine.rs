@@ -13,7 +13,6 @@ use tread_model::joining::{BOOTED, Booted};
 use tread_node::agent::Agent;
 use tread_node::systemd::{Limits, Manager};
 use tread_node::tree::Tree;
-use tread_test_bed::eventually;
 use tread_test_machine::{Builder, Machine};
 
 /// How long a machine lives whose test takes as long as it may, however busy this one is.
@@ -283,7 +282,7 @@ async fn a_machine_that_joins_boots_once_for_what_it_could_not_boot_with() {
     let config = Some(Arc::new(served.clone()));
     let instructions =
         Instructions { form: 1, adopt: true, joins: true, config, ..Instructions::default() };
-    bed.cluster.knows.instruct(instructions.clone());
+    bed.cluster.knows.instruct(instructions);
     // As long as it may not, nothing is done.
     let waits = bed.cluster.says("that it waits", |status| {
         status.message.as_ref().filter(|it| it.contains("waits for a permit")).cloned()
@@ -294,19 +293,7 @@ async fn a_machine_that_joins_boots_once_for_what_it_could_not_boot_with() {
     bed.cluster.knows.permits(Ok(60_000));
     bed.serves("its boot", bed.boots(2)).await;
     bed.machine.wait_until_booted().unwrap();
-    // What the agent before the boot still wrote may come after the other one said what it has: the
-    // service tells again as long as that is not there.
-    let mut last = None;
-    let has = eventually("what it has", async || {
-        let update = bed.cluster.update().await;
-        let current = update.status?.current;
-        let version = update.metadata.resource_version;
-        if current.is_none() && last != version {
-            bed.cluster.knows.instruct(instructions.clone());
-            last = version;
-        }
-        current
-    });
+    let has = bed.cluster.says("what it has", |status| status.current.clone());
     assert_eq!(bed.serves("what it has", has).await, served.name);
     assert_eq!(bed.machine.boots().len(), 2, "one boot, and no more");
     let said = bed.machine.run_well(["rpm-ostree", "status", "--json"]).unwrap();

@@ -278,6 +278,28 @@ async fn a_node_says_what_it_has_or_what_differs_and_again_where_that_was_lost()
 }
 
 #[tokio::test]
+async fn an_adoption_of_which_nobody_knows_how_it_ended_is_given_again() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    let config = Some(Arc::new(config("one")));
+    cluster.knows.instruct(Instructions {
+        form: 1,
+        adopt: true,
+        config,
+        ..Instructions::default()
+    });
+    let first = next(&wire).await;
+    // The host did not answer.
+    let again = next(&wire).await;
+    assert!(matches!(again.order, Does::Adopt { .. }), "{again:?}");
+    assert_ne!(again.id, first.id);
+    // It is not given once more where it is known.
+    wire.ended(&again.id, Some(&progress(&again.id, Phase::Done))).await.unwrap();
+    nothing_comes(&wire, &cluster).await;
+}
+
+#[tokio::test]
 async fn an_agent_says_the_highest_token_that_it_took_and_again_where_orders_are_older() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;
@@ -376,6 +398,25 @@ async fn the_service_may_go_and_come_and_its_authority_and_the_token_be_exchange
     assert!(tokio::time::timeout(Duration::from_secs(5), wire.next()).await.is_err());
     cluster.put("token", &cluster.token());
     assert_eq!(next(&wire).await.id, operation(3));
+}
+
+#[tokio::test]
+async fn an_agent_that_is_gone_asks_and_says_nothing_any_more() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let (wire, _) = agent(&cluster).await;
+    cluster.knows.permits(Ok(60_000));
+    cluster.knows.instruct(go(1));
+    let given = next(&wire).await;
+    // It is not time yet to write of the second step: that write is still to come.
+    for phase in [Phase::Writing, Phase::Acting] {
+        wire.report(&progress(&given.id, phase));
+    }
+    assert!(tasks() > before);
+    drop(wire);
+    eventually("all that it did to end", async || (tasks() <= before).then_some(())).await;
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tread_kube::api::words::{GROUP, NAME_LABEL, PART_OF_LABEL};
-use tread_kube::asking::{Call, Failed, SHORT_PATIENCE, ask_before, jittered};
+use tread_kube::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before, jittered};
 use tread_kube::metrics::Metrics;
 
 /// Before it is asked again whether the other one is gone.
@@ -52,7 +52,7 @@ struct Installed {
 }
 
 /// Waits until no other tread was there before this one. Whoever may not see
-/// namespaces cannot know.
+/// namespaces cannot know; where nothing is known yet, it is asked again.
 pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met: &Met) {
     loop {
         let wait = match before(&client, namespace, metrics).await {
@@ -63,7 +63,7 @@ pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met
             }
             Err(failed) => {
                 tracing::debug!("whether another tread is installed is not known: {failed}");
-                if failed.code != 0 {
+                if cannot_know(&failed) {
                     return met.set(None);
                 }
                 UNANSWERED
@@ -71,6 +71,12 @@ pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met
         };
         sleep(jittered(wait)).await;
     }
+}
+
+/// Whether asking again is of no use: whoever may not see it is not told later either. An API
+/// server that has too much to do, or fails, says nothing of others.
+fn cannot_know(failed: &Failed) -> bool {
+    failed.outcome == CallOutcome::Forbidden
 }
 
 /// The namespaces that `tread manifests` made, that are older than this one, and
@@ -165,6 +171,29 @@ fn said(namespace: &str, others: &[Installed]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use tread_test_bed::refusal;
+
+    #[test]
+    fn an_api_server_that_is_busy_is_asked_again_and_only_who_may_not_see_goes_on_unknowing() {
+        let list = Call::new("list", "namespaces");
+        for (code, cannot) in [
+            (401, true),
+            (403, true),
+            (404, false),
+            (409, false),
+            (422, false),
+            (429, false),
+            (500, false),
+            (503, false),
+            (504, false),
+        ] {
+            let error = refusal(json!({"code": code, "message": "why", "reason": "Reason"}));
+            assert_eq!(cannot_know(&list.clone().failed(&error)), cannot, "{code}");
+        }
+        let silent = kube::Error::ReadEvents(std::io::Error::other("connection refused"));
+        assert!(!cannot_know(&list.failed(&silent)));
+    }
 
     #[test]
     fn of_two_the_one_that_came_first_goes_on() {

@@ -173,11 +173,12 @@ impl Keeper {
         Err(NotDone)
     }
 
-    /// What is in the Secret, unless it is spoilt; what has only ended is not.
+    /// What is in the Secret, unless it is spoilt; what has only ended is not, nor what is not good
+    /// yet by this clock, which may be behind.
     fn usable(&self, secret: &Secret) -> Option<Material> {
         let material = read(secret).ok()?;
         let now = seconds();
-        let good = material.ends() <= now || material.certified(&self.provider, now).is_ok();
+        let good = material.ends() <= now || material.served(&self.provider, now).is_ok();
         good.then_some(material)
     }
 
@@ -190,7 +191,7 @@ impl Keeper {
             );
         };
         let served = read(secret).and_then(|material| {
-            let served = material.certified(&self.provider, seconds());
+            let served = material.served(&self.provider, seconds());
             Ok((served.map_err(|error| error.to_string())?, material))
         });
         match served {
@@ -318,4 +319,82 @@ fn read(secret: &Secret) -> Result<Material, String> {
 
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use std::io;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const DAY: u64 = 24 * 3600;
+
+    /// One that leads, and counts what it asks the API server, which answers nothing.
+    fn leader(purpose: Purpose) -> (Keeper, Arc<AtomicUsize>) {
+        let asked: Arc<AtomicUsize> = Arc::default();
+        let counted = Arc::clone(&asked);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            std::future::ready(Err::<Response<Body>, _>(io::Error::other("nobody answers")))
+        });
+        let client = Client::new(service, "tread");
+        let (_, leads) = watch::channel(true);
+        let (announce, _) = watch::channel(String::new());
+        let keeper = Keeper {
+            secrets: Api::namespaced(client.clone(), "tread"),
+            configurations: Api::all(client),
+            namespace: "tread".to_owned(),
+            purpose,
+            names: vec!["tread.tread.svc".to_owned()],
+            lives: purpose.lives(),
+            leading: Leading::without_election(leads, None),
+            metrics: Metrics::new(),
+            provider: Arc::new(rustls::crypto::ring::default_provider()),
+            serving: Arc::default(),
+            paths: Paths::default(),
+            state: Arc::default(),
+            announce,
+        };
+        (keeper, asked)
+    }
+
+    fn secret(json: Vec<u8>) -> Secret {
+        let data = BTreeMap::from([(KEY.to_owned(), ByteString(json))]);
+        Secret { data: Some(data), ..Secret::default() }
+    }
+
+    #[tokio::test]
+    async fn a_leader_whose_clock_is_behind_serves_what_is_kept_and_makes_no_other_authority() {
+        for purpose in [Purpose::Webhook, Purpose::Machines] {
+            let (keeper, asked) = leader(purpose);
+            // By this clock it is made in two days.
+            let made = due(None, &keeper.names, true, seconds() + 2 * DAY, &keeper.lives).unwrap();
+            let Due::Write(made, _) = made else { panic!("there is none, and none is made") };
+            assert!(made.certified(&keeper.provider, seconds()).is_err());
+            let secret = secret(serde_json::to_vec(&made).unwrap());
+            keeper.serve(Some(&secret));
+            let mut seen = Observed { secret: Some(Some(secret)), configuration: None };
+            assert!(keeper.act(&mut seen).await.is_ok(), "{purpose:?}");
+            assert_eq!(asked.load(Ordering::SeqCst), 0, "{purpose:?}: it was written anew");
+            assert!(keeper.serving.serves(), "{purpose:?}");
+            assert_eq!(*keeper.announce.borrow(), made.bundle(), "{purpose:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_spoilt_is_made_anew_also_where_it_says_that_it_is_of_a_later_day() {
+        let (keeper, asked) = leader(Purpose::Machines);
+        let made = due(None, &keeper.names, true, seconds() + 2 * DAY, &keeper.lives).unwrap();
+        let Due::Write(made, _) = made else { panic!("there is none, and none is made") };
+        let mut spoilt = serde_json::to_value(&made).unwrap();
+        spoilt["names"] = serde_json::json!(["other.example"]);
+        let spoilt = secret(serde_json::to_vec(&spoilt).unwrap());
+        assert!(keeper.usable(&spoilt).is_none());
+        let mut seen = Observed { secret: Some(Some(spoilt)), configuration: None };
+        assert!(keeper.act(&mut seen).await.is_err());
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
 }

@@ -160,6 +160,16 @@ impl Material {
         Ok(served)
     }
 
+    /// What a server serves, also by a clock that is behind the one of whoever made it: what is not
+    /// good yet by this clock is good by those of others.
+    pub(super) fn served(
+        &self,
+        provider: &Arc<CryptoProvider>,
+        now: u64,
+    ) -> Result<CertifiedKey, CertificateError> {
+        self.certified(provider, now.max(self.dates.made))
+    }
+
     /// The authority that clients know signs for these names: the newest one, unless that one is
     /// still to be told of.
     fn sign(&mut self, names: &[String], now: u64, lives: &Lives) -> Result<(), CertificateError> {
@@ -272,7 +282,9 @@ pub fn due(
         next.authorities.truncate(1);
         return Ok(Due::Write(Box::new(next), "the old authority signs nothing any more"));
     }
-    if let Some((paths, why)) = paths::due(&kept.paths, trusted, now, lives)? {
+    // By the clock of whoever made it is at least this late: a path of then is not spoilt.
+    let latest = now.max(kept.dates.made);
+    if let Some((paths, why)) = paths::due(&kept.paths, trusted, latest, lives)? {
         next.paths = paths;
         return Ok(Due::Write(Box::new(next), why));
     }

@@ -162,6 +162,32 @@ fn after_years_without_tread_all_is_made_anew() {
 }
 
 #[test]
+fn by_a_clock_that_is_behind_what_is_made_later_is_served_and_nothing_of_it_is_made_anew() {
+    for lives in [Lives::default(), Purpose::Machines.lives()] {
+        let Due::Write(first, _) = due(None, &names(), true, NOW, &lives).unwrap() else {
+            panic!("nothing is due");
+        };
+        for behind in [NOW - 3600, NOW - 2 * DAY, NOW - 3000 * DAY, 0] {
+            assert!(first.served(&provider(), behind).is_ok(), "{behind}");
+            match due(Some(&first), &names(), true, behind, &lives).unwrap() {
+                Due::NothingUntil(time) => assert!(time > behind),
+                Due::Write(_, why) => panic!("at {behind}: {why}"),
+            }
+            // Whoever renames it makes another certificate, by the same authority.
+            let other = ["other.example".to_owned()];
+            match due(Some(&first), &other, true, behind, &lives).unwrap() {
+                Due::Write(next, _) => assert_eq!(next.bundle(), first.bundle()),
+                Due::NothingUntil(time) => panic!("nothing at {behind} before {time}"),
+            }
+        }
+        // What has ended is not served by any clock.
+        assert!(first.served(&provider(), first.ends() + 1).is_err());
+        let mixed = Material { names: vec!["kubernetes.default.svc".to_owned()], ..*first };
+        assert!(mixed.served(&provider(), NOW - 2 * DAY).is_err());
+    }
+}
+
+#[test]
 fn other_names_need_another_certificate() {
     let (first, _) = written(None, true, NOW);
     let other = vec!["tread.elsewhere.svc".to_owned()];
