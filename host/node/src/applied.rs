@@ -3,6 +3,7 @@
 use crate::documents::Documents;
 use crate::drift::Accepted;
 use crate::journal::{Owned, STATE};
+use crate::json::place;
 use crate::originals::Originals;
 use crate::prepare::{Target, Wanted};
 use crate::tree::{Kind, Owner, PathError, Tree};
@@ -38,7 +39,8 @@ pub enum AppliedError {
     Path(#[from] PathError),
     /// It is damaged.
     #[error(
-        "{STATE}/applied cannot be read ({0}), so nobody knows what this node has; let tread take it over again: tread node adopt"
+        "{STATE}/applied cannot be read ({}), so nobody knows what this node has; let tread take it over again: tread node adopt",
+        place(.0)
     )]
     Damaged(serde_json::Error),
     /// Somebody put something else there.

@@ -68,8 +68,8 @@ pub fn standing_id(tree: &Tree) -> Result<Option<String>, JournalError> {
     Ok(standing::standing(&state)?.map(|standing| standing.record.id))
 }
 
-/// Whether names of the operation that stands are neither all old nor all new right now, for
-/// whoever does not hold the journal.
+/// Whether some names of the operation that stands are old and others new right now, for whoever
+/// does not hold the journal.
 pub fn is_mixed(tree: &Tree) -> Result<bool, JournalError> {
     let Some(state) = tree.folder(STATE)? else { return Ok(false) };
     let Some(standing) = standing::standing(&state)? else { return Ok(false) };
@@ -77,7 +77,8 @@ pub fn is_mixed(tree: &Tree) -> Result<bool, JournalError> {
     if standing.direction() == Direction::Forward {
         return Ok(false);
     }
-    let (mut old, mut new) = (true, true);
+    // Some are, and others not: what is neither was changed by somebody else, and no name is tread's.
+    let (mut any_old, mut any_new) = (false, false);
     for entry in &standing.record.entries {
         let there = match tree.folder(&entry.folder)? {
             Some(folder) => {
@@ -85,10 +86,10 @@ pub fn is_mixed(tree: &Tree) -> Result<bool, JournalError> {
             }
             None => Found::Absent,
         };
-        old &= there == entry.old;
-        new &= there == entry.new;
+        any_old |= there == entry.old;
+        any_new |= there == entry.new;
     }
-    Ok(!old && !new)
+    Ok(any_old && any_new)
 }
 
 impl Drop for Journal {

@@ -18,6 +18,7 @@ pub mod drift;
 pub mod host;
 pub mod install;
 pub mod journal;
+mod json;
 mod kubelet;
 pub mod labels;
 pub mod left_open;

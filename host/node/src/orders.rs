@@ -4,6 +4,7 @@
 use crate::change::Adopt;
 use crate::documents::Documents;
 use crate::journal::STATE;
+use crate::json::place;
 use crate::terms::{LONGEST, Terms};
 use crate::tree::{Folder, Kind, Owner, PathError, Tree};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -110,18 +111,7 @@ impl Given {
         struct Head {
             schema: String,
         }
-        // In its own words a parser shows what it found, and that may be a secret.
-        let form = |error: serde_json::Error| {
-            let (line, column) = (error.line(), error.column());
-            BadOrder::Form(match error.classify() {
-                serde_json::error::Category::Data => {
-                    format!(
-                        "a field that is not known or not as it should be, at line {line}, column {column}"
-                    )
-                }
-                _ => format!("it is no JSON, at line {line}, column {column}"),
-            })
-        };
+        let form = |error: serde_json::Error| BadOrder::Form(place(&error));
         let head: Head = serde_json::from_slice(bytes).map_err(form)?;
         if head.schema != SCHEMA {
             return Err(BadOrder::Form(format!(

@@ -345,6 +345,27 @@ fn whether_it_may_be_done_is_looked_at_right_before_the_first_name_changes() {
 }
 
 #[test]
+fn names_are_mixed_while_tread_changes_them_and_not_by_what_somebody_else_writes() {
+    let bed = bed();
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let Ready { record, new } = ready(&bed.tree());
+    let _staged = journal.stage(&record, &new).unwrap();
+    assert!(!is_mixed(&bed.tree()).unwrap());
+    std::fs::write(bed.path("/etc/changed.conf"), "mine").unwrap();
+    assert!(!is_mixed(&bed.tree()).unwrap(), "nothing of tread's is in its place");
+
+    let whole = Cut::never();
+    assert!(write(&self::bed(), whole.clone()));
+    let is_mixed_at = |at: &usize| {
+        let bed = self::bed();
+        write(&bed, Cut::at(*at));
+        is_mixed(&bed.tree()).unwrap()
+    };
+    let mixed = (0..whole.seen()).filter(is_mixed_at).count();
+    assert!(mixed > 0 && mixed < whole.seen() / 2, "{mixed} of {}", whole.seen());
+}
+
+#[test]
 fn an_operation_that_stands_keeps_another_one_from_beginning() {
     let bed = bed();
     assert!(write(&bed, Arc::new(crate::tree::Unwatched)));

@@ -90,16 +90,23 @@ impl Manager {
     ) -> Problem {
         for rung in [Rung::Logind, Rung::Target, Rung::Systemd] {
             note(format!("asking {rung} for a boot"));
-            match self.ask_rung(rung).await {
+            let asked = self.ask_rung(rung).await;
+            let may_be_heard = match &asked {
                 // A node that goes down at once has no time for an answer.
-                Ok(()) | Err(Unanswered::Lost(_)) => {
+                Ok(()) | Err(Unanswered::Lost(_)) => true,
+                // A systemd that is slow stops units in order all the same, once it gets to that.
+                Err(Unanswered::Late) => !matches!(rung, Rung::Logind),
+                Err(_) => false,
+            };
+            match asked {
+                Err(why) if !may_be_heard => {
+                    let why = tread_model::text::one_line_within(&why.to_string(), 300).0;
+                    note(format!("{rung} does not boot the node: {why}"));
+                }
+                _ => {
                     tokio::time::sleep(how.going_down).await;
                     let waited = how.going_down.as_secs();
                     note(format!("{rung} did not boot the node within {waited} s"));
-                }
-                Err(why) => {
-                    let why = tread_model::text::one_line_within(&why.to_string(), 300).0;
-                    note(format!("{rung} does not boot the node: {why}"));
                 }
             }
         }

@@ -109,6 +109,10 @@ pub async fn serve(
             if Situation::of(tree)? != situation {
                 continue;
             }
+            // What kept it may be over by now.
+            if all && state == State::Waiting && written.is_some() {
+                break;
+            }
             if all {
                 checked = now();
             }

@@ -9,6 +9,7 @@ use crate::host::ThisHost;
 use crate::journal::Journal;
 use crate::tree::{Syscall, Witness};
 use futures::future::LocalBoxFuture;
+use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, Mutex};
 use tread_model::plan::VerifiablePlan;
@@ -125,6 +126,35 @@ fn the_service_follows_adoption_drift_and_what_is_mended() {
     assert_eq!(at.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
     let text = fs::read_to_string(at.join("drift")).unwrap();
     assert!(!text.contains("one") && !text.contains("by hand"), "{text}");
+}
+
+#[test]
+fn what_kept_the_service_from_watching_is_asked_again_at_each_full_check() {
+    let bed = bed();
+    adopted(&bed, &config("one"));
+    let tree = bed.tree();
+    let asked = Cell::new(0);
+    let host = || match asked.replace(asked.get() + 1) {
+        0 => Err("its users cannot be read".to_owned()),
+        _ => {
+            let host = ThisHost::read(&tree, false).map_err(|error| error.to_string())?;
+            Ok(Box::new(host) as Box<dyn Host>)
+        }
+    };
+    let system =
+        |_: crate::os::Wish| -> LocalBoxFuture<'_, _> { Box::pin(async { Ok(Vec::new()) }) };
+    let often = Pace { full: Duration::from_millis(300), ..QUICK };
+    in_time(async {
+        let told = async {
+            let waiting = report(&bed, |it| it.state == State::Waiting).await;
+            assert!(waiting.message.contains("its users cannot be read"), "{waiting:?}");
+            report(&bed, |it| it.state == State::Watching).await;
+        };
+        tokio::select! {
+            ended = serve(&tree, &host, &system, often) => panic!("{:?}", ended.map(drop)),
+            () = told => {}
+        }
+    });
 }
 
 #[test]
