@@ -15,7 +15,7 @@ use crate::operation_unit::{UNIT, UnitError, follow, hand_over, running};
 use crate::orders::{Does, Given};
 use crate::permits::{Act, Alone, Answer, NoPermit, Permit, Question, Questions};
 use crate::progress::{Phase, Progress, Reporter};
-use crate::systemd::{Manager, Problem};
+use crate::systemd::{Manager, Problem, boot_id_of};
 use crate::tree::{PathError, Tree};
 use futures::future::LocalBoxFuture;
 use std::convert::Infallible;
@@ -146,13 +146,21 @@ impl Agent<'_> {
 
     async fn carry_out(&self, given: &Given) -> Result<(), AgentError> {
         let id = &given.id;
+        let mut was_busy_without_a_unit = false;
         loop {
             match hand_over(&self.tree, self.manager, self.program, given).await {
                 Ok(()) => tracing::info!(order = %id, "handed over to the host"),
                 // An admin, or a boot, was first.
                 Err(UnitError::Busy { unit, id }) => {
                     tracing::info!(unit, on_its_way = id, "another operation is first");
+                    let runs = self.manager.runs(unit).await?;
                     self.attend(unit, None).await?;
+                    // It may just have ended. What systemd keeps though it does not run is no reason
+                    // to try again at once.
+                    if !runs && was_busy_without_a_unit {
+                        return Err(UnitError::Busy { unit, id }.into());
+                    }
+                    was_busy_without_a_unit = !runs;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -167,13 +175,23 @@ impl Agent<'_> {
                 None if given.order == Does::Resume && !stands(&self.tree)? => {
                     return Ok(self.orders.ended(id, None).await?);
                 }
-                Some(Phase::Booting) => self.until_it_is_down().await,
+                Some(Phase::Booting) if self.is_asked_for(how.as_ref()) => {
+                    self.until_it_is_down().await;
+                }
                 Some(phase) if phase.is_end() => {
                     return Ok(self.orders.ended(id, how.as_ref()).await?);
                 }
                 _ => return Err(AgentError::CutShort),
             }
         }
+    }
+
+    /// Whether the boot was asked for since the last one. Otherwise nothing is known of what was to
+    /// be gone on with after that.
+    fn is_asked_for(&self, progress: Option<&Progress>) -> bool {
+        let asked_in = progress.and_then(|progress| progress.boot.as_ref());
+        let this = boot_id_of(&self.tree).ok();
+        asked_in.zip(this.as_ref()).is_none_or(|(asked_in, this)| asked_in == this)
     }
 
     /// Waits for a boot that was asked for. A node that does not go down is asked again.

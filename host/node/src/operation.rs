@@ -14,6 +14,7 @@ mod reporting;
 use crate::api_server::Server;
 use crate::change::{Adopt, Adoption, Checked, Order, OrderError, change_to};
 use crate::journal::{Direction, Journal, JournalError, Note, Settled};
+use crate::json::place;
 use crate::os::{Due, IDS};
 use crate::permits::{Act, NoPermit, Permit};
 use crate::prepare::Ready;
@@ -240,11 +241,15 @@ impl Node<'_> {
         let Some(standing) = journal.standing()? else { return Ok(Ended::Nothing) };
         let settled = journal.settle()?;
         if standing.record.order.is_null() {
-            return Ok(nothing_follows(settled));
+            let ended = nothing_follows(settled);
+            if ended == Ended::Done {
+                Progress::ends_here(&self.tree, &standing.record.id, Phase::Done, "")?;
+            }
+            return Ok(ended);
         }
         let kept: Kept = match serde_json::from_value(standing.record.order.clone()) {
             Ok(kept) => kept,
-            Err(error) => return Err(OperationError::Foreign(error.to_string())),
+            Err(error) => return Err(OperationError::Foreign(place(&error))),
         };
         let (id, plan) = (standing.record.id.clone(), kept.plan.clone());
         let known = || Progress::of(&self.tree, &id, plan.to, &plan.steps).by(plan.digest);

@@ -27,6 +27,9 @@ pub struct Progress {
     pub plan: Option<Digest>,
     /// What is being done.
     pub phase: Phase,
+    /// The boot in which the next one was asked for, as the kernel calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
     /// Each step of the plan.
     pub steps: Vec<StepProgress>,
     /// What an admin has to know, in a sentence.
@@ -143,6 +146,7 @@ impl Progress {
             to: Some(to),
             plan: None,
             phase: Phase::Writing,
+            boot: None,
             steps: steps.iter().map(waiting).collect(),
             message: String::new(),
             warning: String::new(),
@@ -180,6 +184,7 @@ impl Progress {
             to: None,
             plan: None,
             phase: Phase::Refused,
+            boot: None,
             steps: Vec::new(),
             message: tread_model::text::one_line_within(because, 4096).0,
             warning: String::new(),

@@ -65,6 +65,7 @@ impl CarryOutArgs {
         if let Err(why) = boot_image::keep(&tree) {
             show::line(&format!("from which image the node booted first cannot be kept: {why}"))?;
         }
+        let told_of = (id.as_str(), given.order == Does::Resume);
         let ended = carried_out(&tree, given);
         match ended {
             Err(error) if has_to_wait(&error) => {
@@ -73,7 +74,7 @@ impl CarryOutArgs {
             }
             ended => {
                 let note_end = || match &ended {
-                    Err(error) => cut_short(&tree, id, &error.to_string()),
+                    Err(error) => came_to_nothing(&tree, told_of, &error.to_string()),
                     Ok(_) => Ok(()),
                 };
                 let noted = note_end();
@@ -96,16 +97,38 @@ fn has_to_wait(error: &NodeError) -> bool {
     matches!(error, NodeError::Operation(Journal(JournalError::Busy)) | NodeError::Terminated)
 }
 
+/// Says why an order came to nothing. Where it was to go on with what stands, that is told of too:
+/// otherwise the status would still be the one from before the boot.
+fn came_to_nothing(
+    tree: &Tree,
+    (id, resumes): (&str, bool),
+    because: &str,
+) -> Result<(), NodeError> {
+    cut_short(tree, id, because)?;
+    match standing_id(tree).ok().flatten().filter(|_| resumes) {
+        Some(standing) => cut_short(tree, &standing, because),
+        None => Ok(()),
+    }
+}
+
 /// Says why it goes no further: it was not begun, or it waits for whoever mends that. What is
 /// known of another operation that stands is not touched.
 fn cut_short(tree: &Tree, id: &str, because: &str) -> Result<(), NodeError> {
     let known = Progress::read(tree)?.filter(|known| known.operation == id);
     let refused = Progress::refused(id, because);
+    // What waits for a boot has not ended once it cannot be gone on with after that.
+    let has_ended = |known: &Progress| known.phase.is_end() && known.phase != Phase::WaitsForBoot;
+    if known.as_ref().is_some_and(has_ended) {
+        return Ok(());
+    }
+    let is_standing = || standing_id(tree).ok().flatten().is_some_and(|standing| standing == id);
     match (known, stands(tree)?) {
-        (Some(known), _) if known.phase.is_end() => {}
         (Some(known), true) => {
             let message = tread_model::text::one_line_within(because, 4096).0;
             Progress { phase: Phase::Stopped, message, ..known }.write(tree)?;
+        }
+        (None, true) if is_standing() => {
+            Progress { phase: Phase::Stopped, ..refused }.write(tree)?;
         }
         (None, true) => refused.write_refused(tree)?,
         (_, false) => refused.write(tree)?,
@@ -148,8 +171,15 @@ fn carried_out_of(
         let ended = until_terminated(node.go_on())?.map_err(NodeError::from);
         if let Err(error) = &ended
             && !has_to_wait(error)
+            && let Err(why) = cut_short(tree, &id, &error.to_string())
         {
-            cut_short(tree, &id, &error.to_string())?;
+            show::line(&format!("why it goes no further could not be kept: {why}"))?;
+        }
+        // One that was written without a plan and killed right after that: systemd has not read its
+        // units yet.
+        if standing.record.order.is_null() && matches!(ended, Ok(Ended::Done)) {
+            blocking(manager.daemon_reload(RELOAD))?.map_err(OperationError::from)?;
+            watched(&manager, &Ended::Done)?;
         }
         // Nothing took effect of an adoption that was killed while it wrote, and nobody has
         // heard of that: it begins again.
@@ -255,24 +285,28 @@ pub(super) fn resume() -> Result<u8, NodeError> {
 
 fn what_stands() -> Result<u8, NodeError> {
     let tree = Tree::open(Path::new("/"))?;
-    let host = ThisHost::read(&tree, true)?;
+    let standing = standing_id(&tree).ok().flatten();
+    let ended = gone_on_with(&tree);
+    if let (Err(error), Some(id)) = (&ended, standing)
+        && !has_to_wait(error)
+        && let Err(why) = cut_short(&tree, &id, &error.to_string())
+    {
+        show::line(&format!("why it goes no further could not be kept: {why}"))?;
+    }
+    show_end(&ended?)
+}
+
+fn gone_on_with(tree: &Tree) -> Result<Ended, NodeError> {
+    let host = ThisHost::read(tree, true)?;
     let label = |path: &str, kind| host.label(path, kind);
-    let Some(standing) = Journal::open_soon(&tree)?.standing()? else {
-        return show_end(&Ended::Nothing);
-    };
+    let Some(standing) = Journal::open_soon(tree)?.standing()? else { return Ok(Ended::Nothing) };
     let terms = terms_of(&standing);
     let manager = Manager::new(BUS, terms.limits());
     let terminal = Terminal::default();
-    let permits = permits(&tree, &standing.record.id, terms.permits);
+    let permits = permits(tree, &standing.record.id, terms.permits);
     let of_host = (&host, &label as &Label<'_>);
-    let node = this_node(&tree, of_host, &manager, (&*permits, terms), &terminal);
-    let ended = until_terminated(node.go_on())?.map_err(NodeError::from);
-    if let Err(error) = &ended
-        && !has_to_wait(error)
-    {
-        cut_short(&tree, &standing.record.id, &error.to_string())?;
-    }
-    show_end(&ended?)
+    let node = this_node(tree, of_host, &manager, (&*permits, terms), &terminal);
+    Ok(until_terminated(node.go_on())??)
 }
 
 fn permits(tree: &Tree, operation: &str, asked: Asked) -> Box<dyn Permits> {

@@ -281,7 +281,7 @@ impl Going<'_> {
                     return Err(OperationError::Forbidden(ENDED.to_owned()));
                 }
             }
-            self.reporting.phase(Phase::Booting, because);
+            self.reporting.boots(&self.boot, because);
             let mut note = |text: String| self.reporting.message(&text);
             self.node.manager.wait_for_inhibitors(deadline, &mut note).await;
             if permit.holds() {

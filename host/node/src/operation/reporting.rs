@@ -32,6 +32,12 @@ impl<'t> Reporting<'t> {
         });
     }
 
+    /// The next boot is asked for in this one.
+    pub(super) fn boots(&self, boot: &str, because: &str) {
+        self.progress.borrow_mut().boot = Some(boot.to_owned());
+        self.phase(Phase::Booting, because);
+    }
+
     /// How it ended has to be known to whoever comes next.
     pub(super) fn end(&self, phase: Phase, message: &str) -> Result<(), PathError> {
         self.phase(phase, message);

@@ -183,15 +183,20 @@ impl Bed {
 
     /// Lets an operation reboot the machine, and attends it again after that.
     pub(crate) fn reboots(&self, id: &str, agent: Agent<'_>) -> Agent<'_> {
-        self.reaches(id, Phase::Booting);
-        // The machine cannot end before what was brought into it from outside.
-        agent.kill();
-        assert_eq!(self.machine.wait_for_end().unwrap(), End::Reboot);
+        self.goes_down(id, agent);
         self.machine.start().unwrap();
         self.machine.wait_until_booted().unwrap();
         let agent = self.agent();
         self.ends(id, Phase::Done);
         agent
+    }
+
+    /// Waits until an operation has the machine go down for a boot.
+    pub(crate) fn goes_down(&self, id: &str, agent: Agent<'_>) {
+        self.reaches(id, Phase::Booting);
+        // The machine cannot end before what was brought into it from outside.
+        agent.kill();
+        assert_eq!(self.machine.wait_for_end().unwrap(), End::Reboot);
     }
 
     /// An agent of another build.

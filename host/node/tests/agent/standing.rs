@@ -2,6 +2,7 @@
 
 use crate::bed::{Bed, reload};
 use std::process::{Child, Output, Stdio};
+use tread_model::plan::Step;
 use tread_node::orders::Does;
 use tread_node::progress::Phase;
 use tread_node::terms::Terms;
@@ -53,6 +54,28 @@ fn of_admins_who_apply_at_the_same_instant_one_does_and_the_others_are_told_what
         assert!(error.contains(&format!("the node is busy with {goes_on}")), "{error}");
     }
     assert_eq!(bed.log(), ["start one", "reload two"]);
+}
+
+#[test]
+fn what_cannot_be_gone_on_with_after_a_boot_says_why_and_is_tried_again() {
+    let bed = Bed::with("one", |machine| machine);
+    let agent = bed.agent();
+    bed.adopt("one");
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    let id = bed.apply("one", "two", &steps, Terms::default());
+    bed.goes_down(&id, agent);
+    bed.machine.start().unwrap();
+    bed.machine.wait_until_booted().unwrap();
+    // Nobody knows by now whom a file is to belong to.
+    let sh = |text: &str| drop(bed.machine.run_well(["sh", "-c", text]).unwrap());
+    sh("mv /etc/passwd /var/passwd && mkdir /etc/passwd");
+    let _agent = bed.agent();
+    bed.reaches(&id, Phase::Stopped);
+    let why = bed.progress().unwrap().message;
+    assert!(why.contains("/etc/passwd"), "{why}");
+    sh("rmdir /etc/passwd && mv /var/passwd /etc/passwd");
+    bed.ends(&id, Phase::Done);
+    assert_eq!(bed.log(), ["start one", "start two"]);
 }
 
 #[test]
