@@ -72,10 +72,14 @@ pub(crate) fn written(
     let known = same.filter(|before| before.stage == UpdateStage::Prepare);
     let known = known.and_then(|before| before.drain_since.clone());
     let drain_since = begun.map(|_| known.unwrap_or_else(|| MicroTime(timestamp(now))));
-    let gone_on = same.filter(|before| before.stage == UpdateStage::Go);
-    let gone_on = gone_on.and_then(|before| before.go_since.clone());
-    let go_since =
-        (order.stage == Stage::Go).then(|| gone_on.unwrap_or_else(|| MicroTime(timestamp(now))));
+    let goes_on =
+        |before: &&UpdateOrder| matches!(before.stage, UpdateStage::Go | UpdateStage::Closed);
+    let gone_on = same.filter(goes_on).and_then(|before| before.go_since.clone());
+    let go_since = match order.stage {
+        Stage::Go => Some(gone_on.unwrap_or_else(|| MicroTime(timestamp(now)))),
+        Stage::Closed => gone_on,
+        Stage::Prepare | Stage::Withdrawn => None,
+    };
     UpdateOrder {
         operation,
         config,
@@ -328,6 +332,12 @@ mod tests {
         assert_eq!(since(&written(&boots, Some(&prepared), &target, None, at(40))), Some(40));
         let other = Order { operation: Operation(8), ..go };
         assert_eq!(since(&written(&other, Some(&renewed), &target, None, at(50))), Some(50));
+        // It stays, for whoever asks when it failed.
+        let closed = Order { stage: Stage::Closed, ..go };
+        let over = written(&closed, Some(&renewed), &target, None, at(60));
+        assert_eq!(since(&over), Some(10));
+        assert_eq!(since(&written(&closed, Some(&over), &target, None, at(70))), Some(10));
+        assert_eq!(since(&written(&closed, Some(&prepared), &target, None, at(70))), None);
     }
 
     #[test]

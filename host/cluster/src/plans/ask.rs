@@ -30,6 +30,10 @@ pub struct MadeOf {
     pub mirrors: Vec<(String, Arc<[u8]>)>,
 }
 
+/// That there is more than is looked at, so that it is a reboot, in words.
+#[derive(Debug)]
+struct TooMuch(String);
+
 /// Ends the work for plans when nobody waits for them any more.
 struct Ends(Arc<Answers>);
 
@@ -138,16 +142,17 @@ impl Previewer {
     /// What OpenShift's operator does to a node that has a rendered config, of whichever pool,
     /// when it gets the one that was rendered for a pool last.
     pub async fn forecast(&self, from: &str, pool: &str) -> Result<Forecast, NotKnown> {
-        let way = self.way(from, pool).await?;
+        let way = self.way(from, pool).await?.map_err(|TooMuch(why)| why)?;
         Ok(way.operator.ok_or_else(|| "nobody rolls it out".to_owned())?)
     }
 
-    /// What tread does to such a node then.
-    pub async fn plan(&self, from: &str, pool: &str) -> Result<Arc<Plan>, NotKnown> {
-        Ok(self.way(from, pool).await?.plan)
+    /// What tread does to such a node then. None: there is more than is looked at, so that it is
+    /// a reboot.
+    pub async fn plan(&self, from: &str, pool: &str) -> Result<Option<Arc<Plan>>, NotKnown> {
+        Ok(self.way(from, pool).await?.ok().map(|way| way.plan))
     }
 
-    async fn way(&self, from: &str, pool: &str) -> Result<WayPlan, NotKnown> {
+    async fn way(&self, from: &str, pool: &str) -> Result<Result<WayPlan, TooMuch>, NotKnown> {
         let cluster = self.snapshot();
         let not_there = || NotKnown::from(format!("{from} or what pool {pool} has is not there"));
         let work = between(&cluster, from, pool).ok_or_else(not_there)?;
@@ -161,10 +166,7 @@ impl Previewer {
             rules: &cluster.operators_rules(),
             hides_secrets: false,
         };
-        let take: Take<_> = Arc::new(|preview: Preview| {
-            let way = preview.ways.into_iter().next().map(|way| way.plan);
-            way.unwrap_or_else(|| Err("there is no way".to_owned()))
-        });
+        let take: Take<_> = Arc::new(first_way);
         Ok(self.compute(work, &together, &take).await??)
     }
 
@@ -244,6 +246,16 @@ impl Previewer {
     }
 }
 
+/// The plan for the first way; else why there is none.
+fn first_way(preview: Preview) -> Result<Result<WayPlan, TooMuch>, String> {
+    match preview.ways.into_iter().next().map(|way| way.plan) {
+        Some(Ok(plan)) => Ok(Ok(plan)),
+        Some(Err(none)) if none.is_too_much() => Ok(Err(TooMuch(none.to_string()))),
+        Some(Err(none)) => Err(none.to_string()),
+        None => Err("there is no way".to_owned()),
+    }
+}
+
 /// Why a change concerns no node, where that is probably not meant: a
 /// MachineConfig that no pool selects, nor did before.
 fn unselected(change: &Edit, cluster: &Cluster) -> Option<String> {
@@ -315,9 +327,21 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
 mod tests {
     use super::*;
     use crate::pools::Pool;
+    use crate::previews::preview;
     use serde_json::json;
     use tread_kube::api::MachineConfigPool;
     use tread_kube::api::machine_config::ROLE_LABEL;
+
+    #[test]
+    fn what_is_too_much_is_told_apart_from_what_cannot_be_told() {
+        let planned = preview("worker", 3, true, None);
+        let work = || planned.work.clone();
+        let too_much = first_way(Preview::too_much(work(), "as a reboot")).unwrap();
+        assert_eq!(too_much.unwrap_err().0, "as a reboot");
+        assert_eq!(first_way(Preview::unplanned(work(), "it is gone")).unwrap_err(), "it is gone");
+        let way = first_way(planned).unwrap().unwrap();
+        assert_eq!(way.plan.changes[0].id, "file:/etc/a");
+    }
 
     #[test]
     fn a_config_that_no_pool_selects_is_told_of_and_one_that_a_pool_loses_is_not() {

@@ -113,7 +113,7 @@ impl Previewer {
         let begun = Instant::now();
         let Row { works, at_hand } = row;
         let unplanned = |works: Vec<Work>, why: &str| {
-            works.into_iter().map(|work| take(Preview::unplanned(work, why))).collect()
+            works.into_iter().map(|work| take(Preview::too_much(work, why))).collect()
         };
         let (bodies, cost, fetched) = match at_hand {
             Some((bodies, cost)) => (bodies, cost, None),

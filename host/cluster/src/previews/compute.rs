@@ -4,7 +4,7 @@
 use super::body::Bodies;
 use super::causes::Part;
 use super::parsed::Parsed;
-use super::preview::{Preview, WayPlan, WayPlanned};
+use super::preview::{NoPlan, Preview, WayPlan, WayPlanned};
 use super::reading::{Objects, ReadSide, differences, mean_the_same, said_of_units};
 use super::registries;
 use super::secrets::Guessed;
@@ -75,7 +75,7 @@ pub fn compute(mut work: Work, asked: &Asked<'_>) -> Preview {
     });
     let guessed = asked.hides_secrets.then(|| Guessed::of(&work.to, bodies, asked.parsed));
     let ways = work.ways.iter().map(|way| {
-        let plan = to.as_ref().map_err(Clone::clone).and_then(|to| {
+        let plan = to.as_ref().map_err(|why| NoPlan::from(why.clone())).and_then(|to| {
             let with = With { to, doubts: &doubts, guessed: guessed.as_ref() };
             asked.plan(&work, way, &with, &mut made)
         });
@@ -124,7 +124,7 @@ impl Asked<'_> {
         way: &Way,
         with: &With<'_>,
         made: &mut Made,
-    ) -> Result<WayPlan, String> {
+    ) -> Result<WayPlan, NoPlan> {
         let side = way.from.as_ref().ok_or_else(|| gone(&way.from_name))?;
         let objects = Objects::of(side, self.bodies, self.parsed)?;
         let mut old = objects.read()?;
@@ -143,8 +143,7 @@ impl Asked<'_> {
         let warnings = with.doubts.to_vec();
         let planned =
             planner::plan_together(self.sandbox, policies, shadows, answers, sides, warnings);
-        let Together { plan, shadow, calls, offered_secrets } =
-            planned.map_err(|why| why.to_string())?;
+        let Together { plan, shadow, calls, offered_secrets } = planned?;
         made.calls.extend(calls);
         made.offered_secrets |= offered_secrets;
         let operator = rendered.map(|(from, to)| {

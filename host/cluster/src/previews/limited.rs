@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn where_nothing_can_be_told_there_are_no_more_either() {
         let mut preview = pending(MOST_CAUSES + 1, 0);
-        preview.ways[0].plan = Err("it is gone".to_owned());
+        preview.ways[0].plan = Err("it is gone".to_owned().into());
         preview.ids = vec![None; MOST_CAUSES + 1];
         let left = chosen(&preview);
         assert_eq!(left.len(), MOST_CAUSES);

@@ -3,7 +3,7 @@
 use super::causes::Part;
 use super::described::Described;
 use super::names::plan_name;
-use super::preview::{Preview, WayPlanned};
+use super::preview::{NoPlan, Preview, WayPlanned};
 use super::transition::{LONGEST_WORDS, Said, transition};
 use super::why::{Why, why};
 use super::work::{Way, Work};
@@ -114,7 +114,7 @@ fn one(
             let (effect, transition) = transition(work, way, said, ids, together.clone());
             let because = match &way.plan {
                 Ok(plan) => why(plan, ids).map(Why::text),
-                Err(problem) => problem.lines().next().map(str::to_owned),
+                Err(problem) => problem.why().lines().next().map(str::to_owned),
             };
             let because = because.map(|because| conditions::cut(clean(&because), LONGEST_WORDS));
             Gone { effect, because, transition }
@@ -223,7 +223,7 @@ impl Described {
     }
 }
 
-fn findings(work: &Work, problem: Option<&String>) -> [Finding; 2] {
+fn findings(work: &Work, problem: Option<&NoPlan>) -> [Finding; 2] {
     let planned = match problem {
         None => Finding {
             type_: "Planned",
@@ -235,7 +235,7 @@ fn findings(work: &Work, problem: Option<&String>) -> [Finding; 2] {
             type_: "Planned",
             status: Some(false),
             reason: "CannotBeRead".to_owned(),
-            message: clean(problem),
+            message: clean(problem.why()),
         },
     };
     let (reason, message) = match (work.pool.paused, work.to_name.is_empty()) {

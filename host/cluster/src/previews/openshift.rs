@@ -1,6 +1,7 @@
 //! Previews on a cluster as OpenShift's operator makes it: every rendered config
 //! names an OS image, and pools have the roles that they have there.
 
+use super::preview::NoPlan;
 use super::*;
 use crate::policies::current::Current;
 use crate::pools::{ConfigMeta, GENERATED_REGISTRIES, Node, Pool};
@@ -102,6 +103,10 @@ impl Openshift {
 
     /// What a change does to a pool.
     fn preview(&self, change: &Edit, pool: &str) -> Preview {
+        self.preview_with(change, pool, &Answers::default())
+    }
+
+    fn preview_with(&self, change: &Edit, pool: &str, answers: &Answers) -> Preview {
         let after = self.cluster.with(change);
         let work = work(&after, pool).unwrap();
         let current = Current::new(PolicySet::new(Vec::new()).unwrap(), None, true);
@@ -111,7 +116,7 @@ impl Openshift {
             current: &current,
             operator: &operator::Policies::of(None),
             sandbox: &sandbox,
-            answers: &Answers::default(),
+            answers,
             parsed: &Parsed::default(),
             hides_secrets: false,
         };
@@ -160,6 +165,23 @@ fn a_change_of_any_pool_is_planned_before_it_is_rendered_and_nothing_else_counts
         let preview = openshift.preview(&config("60-a", role, file("/etc/a", "a")), pool);
         assert_eq!(changes(&preview), (vec!["file:/etc/a"], vec!["file:/etc/a"]), "{pool} {role}");
     }
+}
+
+#[test]
+fn more_changes_than_are_looked_at_are_too_much_and_what_nobody_waits_for_is_not() {
+    let openshift = Openshift::settled();
+    let change = config("60-a", "worker", file("/etc/a", "a"));
+    let why = |answers: &Answers| {
+        let preview = openshift.preview_with(&change, "worker", answers);
+        preview.ways[0].plan.as_ref().map(|way| way.plan.changes.len()).map_err(Clone::clone)
+    };
+    assert_eq!(why(&Answers::to_at_most(1)), Ok(1));
+    let too_much = why(&Answers::to_at_most(0)).unwrap_err();
+    assert!(matches!(too_much, NoPlan::TooMuch(_)), "{too_much:?}");
+    assert!(too_much.why().starts_with("1 changes: planned as a reboot"), "{too_much}");
+    let ended = Answers::default();
+    ended.end();
+    assert_eq!(why(&ended), Err(NoPlan::Untold("nobody waits for it any more".to_owned())));
 }
 
 #[test]

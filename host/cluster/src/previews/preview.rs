@@ -4,7 +4,7 @@ use super::described::Described;
 use super::work::{Way, Work};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tread_engine::planner::CallRecord;
+use tread_engine::planner::{CallRecord, Unplanned};
 use tread_model::operator::Forecast;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Plan, PlanOutcome};
@@ -36,7 +36,52 @@ pub struct WayPlanned {
     /// The way.
     pub way: Way,
     /// The plan, or why there is none.
-    pub plan: Result<WayPlan, String>,
+    pub plan: Result<WayPlan, NoPlan>,
+}
+
+/// Why there is no plan for a way, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoPlan {
+    /// There is more than is looked at: it is a reboot, whoever asks and however often.
+    TooMuch(String),
+    /// It cannot be told.
+    Untold(String),
+}
+
+impl NoPlan {
+    /// In words.
+    pub fn why(&self) -> &str {
+        match self {
+            NoPlan::TooMuch(why) | NoPlan::Untold(why) => why,
+        }
+    }
+
+    /// Whether there is more than is looked at.
+    pub fn is_too_much(&self) -> bool {
+        matches!(self, NoPlan::TooMuch(_))
+    }
+}
+
+impl std::fmt::Display for NoPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.why())
+    }
+}
+
+impl From<String> for NoPlan {
+    fn from(why: String) -> NoPlan {
+        NoPlan::Untold(why)
+    }
+}
+
+impl From<Unplanned> for NoPlan {
+    fn from(why: Unplanned) -> NoPlan {
+        let words = why.to_string();
+        match why {
+            Unplanned::TooMany { .. } => NoPlan::TooMuch(words),
+            Unplanned::Problems(_) | Unplanned::Ended => NoPlan::Untold(words),
+        }
+    }
 }
 
 /// The plan for a way.
@@ -61,7 +106,16 @@ impl Preview {
 
     /// Of what is not planned, for a reason.
     pub fn unplanned(work: Work, why: &str) -> Preview {
-        let unplanned = |way: &Way| WayPlanned { way: way.clone(), plan: Err(why.to_owned()) };
+        Preview::without_plans(work, &NoPlan::Untold(why.to_owned()))
+    }
+
+    /// Of what is more than is looked at, in words.
+    pub fn too_much(work: Work, why: &str) -> Preview {
+        Preview::without_plans(work, &NoPlan::TooMuch(why.to_owned()))
+    }
+
+    fn without_plans(work: Work, why: &NoPlan) -> Preview {
+        let unplanned = |way: &Way| WayPlanned { way: way.clone(), plan: Err(why.clone()) };
         let ways = work.ways.iter().map(unplanned).collect();
         let ids = vec![None; work.parts.len()];
         Preview {

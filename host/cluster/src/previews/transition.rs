@@ -40,7 +40,7 @@ impl Said {
         let WayPlan { plan, operator, shadow } = match &planned.plan {
             Ok(plan) => plan,
             Err(problem) => {
-                let warnings = vec![warning(problem.clone())];
+                let warnings = vec![warning(problem.to_string())];
                 return Said { warnings, ..Said::default() };
             }
         };

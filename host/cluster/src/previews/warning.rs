@@ -154,7 +154,7 @@ fn of_pool(preview: &Preview, cause: &Cause) -> Option<Happens> {
     let plan = match plan {
         Ok(plan) => plan,
         Err(problem) => {
-            let first = problem.lines().next().unwrap_or_default();
+            let first = problem.why().lines().next().unwrap_or_default();
             return Some(Happens {
                 effect: worst,
                 nodes,

@@ -296,6 +296,36 @@ async fn too_many_changes_and_too_much_to_compare_are_a_reboot_that_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_rolls_out_what_is_too_much_is_told_so_and_not_that_it_failed() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    let tread = Tread::start(&cluster.client);
+    tread.previewer.ready().await;
+    let target = || {
+        let pools = tread.previewer.snapshot().pools;
+        pools.get("worker").and_then(|pool| pool.target.as_ref().map(|it| it.name.clone()))
+    };
+    let from = target().unwrap();
+    // More values than are read are rendered as they are.
+    let values = json!({"kernelArguments": vec![""; 400_000]});
+    for (name, spec, is_planned) in [
+        ("50-few", of_files(2), true),
+        ("50-many", of_files(2001), false),
+        ("50-values", values, false),
+    ] {
+        cluster.config(name, "worker", spec).await;
+        let to = cluster.render("worker").await;
+        eventually("it is rendered", async || {
+            let is_there = tread.previewer.snapshot().configs.contains_key(&to);
+            (is_there && target().as_ref() == Some(&to)).then_some(())
+        })
+        .await;
+        let plan = tread.previewer.plan(&from, "worker").await.unwrap();
+        assert_eq!(plan.is_some(), is_planned, "{name}");
+        cluster.delete::<MachineConfig>(name).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_learns_a_secret_by_asking_and_whoever_may_read_it_is_told() {
     let cluster = Cluster::settled(ControlPlane::options()).await;
     let secret = |text: &str| {

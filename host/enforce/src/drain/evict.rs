@@ -12,7 +12,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_before, is_busy};
 use tread_kube::clean::clean;
+use tread_model::text::listed;
 
+/// How many budgets are named.
+const NAMED: usize = 3;
 /// The longest that is repeated of what others say.
 const LONGEST: usize = 300;
 /// So answers begin that an admission webhook gave.
@@ -70,13 +73,14 @@ impl fmt::Display for Evicted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Evicted::Blocked(budgets) => {
-                write!(f, "the PodDisruptionBudget {} allows no disruption now", budgets.join(", "))
+                let named = listed(budgets, NAMED);
+                write!(f, "the PodDisruptionBudget {named} allows no disruption now")
             }
             Evicted::Never(budgets) => write!(
                 f,
                 "several PodDisruptionBudgets select it ({}), and the API server evicts no such pod: \
                  leave one of them",
-                budgets.join(", ")
+                listed(budgets, NAMED)
             ),
             Evicted::Full { budget, why } => write!(
                 f,

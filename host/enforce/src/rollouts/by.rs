@@ -16,6 +16,8 @@ pub(crate) struct By<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) moment: &'a Moment,
     pub(crate) made: &'a BTreeMap<String, Made>,
+    /// Why the config of a pool is made, and could not be written, by pool.
+    pub(crate) not_written: &'a BTreeMap<String, String>,
     pub(crate) plans: &'a Plans,
     pub(crate) terms: &'a Terms,
     /// Who this installation is, as the holder of Leases.

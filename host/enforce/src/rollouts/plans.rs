@@ -3,9 +3,12 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tread_cluster::plans::Previewer;
+use std::time::Duration;
+use tokio::time::Instant;
+use tread_cluster::plans::{NotKnown, Previewer};
+use tread_kube::asking::Backoff;
 use tread_model::digest::Digest;
-use tread_model::plan::{PlanOutcome, Step, VerifiablePlan};
+use tread_model::plan::{Plan, PlanOutcome, Step, VerifiablePlan};
 use tread_model::protocol::Disrupts;
 
 /// Two rendered configs: what nodes have, and what they are to get.
@@ -39,11 +42,16 @@ pub(crate) const ALWAYS_ALLOWED: Planned = Planned::Ready(Disrupts::Reboot, None
 /// the API server refuses objects of more than a few times as much.
 pub(crate) const MOST: usize = 256 * 1024;
 
+/// How long it is before what could not be planned is tried again, at first and at most.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
 /// What was planned so far, by the policies of one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plans {
     policies: Option<Digest>,
     known: BTreeMap<FromTo, Planned>,
+    /// When each that could not be planned is tried again.
+    again: BTreeMap<FromTo, (Instant, Backoff)>,
 }
 
 impl Plans {
@@ -51,25 +59,45 @@ impl Plans {
     pub(crate) fn keep(&mut self, policies: Digest, asked: &[FromTo]) {
         if self.policies.replace(policies) != Some(policies) {
             self.known.clear();
+            self.again.clear();
         }
         self.known.retain(|from_to, _| asked.binary_search(from_to).is_ok());
+        self.again.retain(|from_to, _| asked.binary_search(from_to).is_ok());
     }
 
     pub(crate) fn of(&self, from_to: &FromTo) -> Planned {
         self.known.get(from_to).cloned().unwrap_or(Planned::NotYet)
     }
 
-    /// The next that is to be planned: one that could not be planned keeps no other waiting.
-    pub(crate) fn missing<'a>(&self, asked: &'a [FromTo]) -> Option<&'a FromTo> {
-        let first = |wanted: fn(&Planned) -> bool| asked.iter().find(|it| wanted(&self.of(it)));
-        first(|it| matches!(it, Planned::NotYet))
-            .or_else(|| first(|it| matches!(it, Planned::Failed(_))))
+    /// The next that is to be planned: one that could not be planned keeps no other waiting, and is
+    /// tried again later each time.
+    pub(crate) fn missing<'a>(&self, asked: &'a [FromTo], now: Instant) -> Option<&'a FromTo> {
+        let is_due = |it: &&FromTo| self.again.get(*it).is_some_and(|(at, _)| *at <= now);
+        let new = asked.iter().find(|it| self.of(it) == Planned::NotYet);
+        new.or_else(|| asked.iter().find(is_due))
     }
 
-    pub(crate) fn put(&mut self, policies: Digest, from_to: FromTo, planned: Planned) {
-        if self.policies == Some(policies) {
-            self.known.insert(from_to, planned);
+    /// When the next one is tried again that could not be planned.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.again.values().map(|(at, _)| *at).min()
+    }
+
+    pub(crate) fn put(
+        &mut self,
+        policies: Digest,
+        from_to: FromTo,
+        planned: Planned,
+        now: Instant,
+    ) {
+        if self.policies != Some(policies) {
+            return;
         }
+        let before = self.again.remove(&from_to).map(|(_, backoff)| backoff);
+        if matches!(planned, Planned::Failed(_)) {
+            let mut backoff = before.unwrap_or_else(|| Backoff::new(WAITS));
+            self.again.insert(from_to.clone(), (now + backoff.next_wait(), backoff));
+        }
+        self.known.insert(from_to, planned);
     }
 }
 
@@ -85,13 +113,20 @@ pub(crate) async fn plan(previewer: &Previewer, from_to: &FromTo) -> Planned {
         // Nobody can say what differs.
         return ALWAYS_ALLOWED;
     }
-    match previewer.plan(from, pool).await {
+    planned(previewer.plan(from, pool).await)
+}
+
+/// What follows of what was planned. What is too much to be looked at is the plan that is always
+/// allowed: its DisruptionPlan says that it is a reboot, and why.
+fn planned(plan: Result<Option<Arc<Plan>>, NotKnown>) -> Planned {
+    match plan {
         Err(why) => Planned::Failed(why.to_string()),
-        Ok(plan) if plan.outcome == PlanOutcome::Refuse => {
+        Ok(None) => ALWAYS_ALLOWED,
+        Ok(Some(plan)) if plan.outcome == PlanOutcome::Refuse => {
             let why = plan.changes.iter().find(|it| it.outcome == REFUSED);
             Planned::Refused(why.map_or_else(String::new, |it| it.id.clone()))
         }
-        Ok(plan) => ready(&VerifiablePlan::from(&*plan)),
+        Ok(Some(plan)) => ready(&VerifiablePlan::from(&*plan)),
     }
 }
 
@@ -164,41 +199,89 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_much_to_plan_is_the_plan_that_is_always_allowed_and_no_failure() {
+        assert_eq!(planned(Ok(None)), ALWAYS_ALLOWED);
+        let busy = NotKnown::from("the API server does not answer".to_owned());
+        let failed = Planned::Failed("the API server does not answer".to_owned());
+        assert_eq!(planned(Err(busy)), failed);
+    }
+
+    #[test]
     fn what_other_policies_decided_is_forgotten() {
         let from_to = |from: &str| FromTo {
             from: from.to_owned(),
             pool: "worker".to_owned(),
             to: "b".to_owned(),
         };
-        let (one, two) = (Digest([1; 32]), Digest([2; 32]));
+        let (one, two, now) = (Digest([1; 32]), Digest([2; 32]), Instant::now());
         let mut plans = Plans::default();
         let asked = [from_to("a"), from_to("c")];
         plans.keep(one, &asked);
-        plans.put(one, from_to("a"), ALWAYS_ALLOWED);
+        plans.put(one, from_to("a"), ALWAYS_ALLOWED, now);
         // It was planned by policies that were replaced meanwhile.
-        plans.put(two, from_to("c"), ALWAYS_ALLOWED);
-        assert_eq!(plans.missing(&asked), Some(&from_to("c")));
+        plans.put(two, from_to("c"), ALWAYS_ALLOWED, now);
+        assert_eq!(plans.missing(&asked, now), Some(&from_to("c")));
         plans.keep(one, &asked[1..]);
         assert_eq!(plans.of(&from_to("a")), Planned::NotYet);
-        plans.put(one, from_to("c"), ALWAYS_ALLOWED);
+        plans.put(one, from_to("c"), ALWAYS_ALLOWED, now);
         plans.keep(two, &asked);
-        assert_eq!(plans.missing(&asked), Some(&from_to("a")));
+        assert_eq!(plans.missing(&asked, now), Some(&from_to("a")));
         assert_eq!(plans.of(&from_to("c")), Planned::NotYet);
+    }
+
+    /// Two ways of a pool.
+    fn two_ways() -> [FromTo; 2] {
+        ["a", "b"].map(|from| FromTo {
+            from: from.to_owned(),
+            pool: "worker".to_owned(),
+            to: "c".to_owned(),
+        })
     }
 
     #[test]
     fn what_cannot_be_planned_keeps_nothing_else_waiting() {
-        let policies = Digest([1; 32]);
-        let asked = ["a", "b"].map(|from| FromTo {
-            from: from.to_owned(),
-            pool: "worker".to_owned(),
-            to: "c".to_owned(),
-        });
+        let (policies, asked, now) = (Digest([1; 32]), two_ways(), Instant::now());
         let mut plans = Plans::default();
         plans.keep(policies, &asked);
-        plans.put(policies, asked[0].clone(), Planned::Failed("it cannot be read".to_owned()));
-        assert_eq!(plans.missing(&asked), Some(&asked[1]));
-        plans.put(policies, asked[1].clone(), ALWAYS_ALLOWED);
-        assert_eq!(plans.missing(&asked), Some(&asked[0]), "it is tried again");
+        let failed = Planned::Failed("it cannot be read".to_owned());
+        plans.put(policies, asked[0].clone(), failed, now);
+        let due = plans.due().unwrap();
+        assert_eq!(plans.missing(&asked, due), Some(&asked[1]));
+        plans.put(policies, asked[1].clone(), ALWAYS_ALLOWED, now);
+        assert_eq!(plans.missing(&asked, now), None);
+        assert_eq!(plans.missing(&asked, due), Some(&asked[0]), "it is tried again");
+    }
+
+    #[test]
+    fn what_cannot_be_planned_is_tried_again_later_each_time_until_policies_change() {
+        let (one, two, asked) = (Digest([1; 32]), Digest([2; 32]), two_ways());
+        let failed = || Planned::Failed("it cannot be read".to_owned());
+        let mut plans = Plans::default();
+        plans.keep(one, &asked);
+        let (mut last, mut now) = (Duration::ZERO, Instant::now());
+        plans.put(one, asked[1].clone(), ALWAYS_ALLOWED, now);
+        for _ in 0..10 {
+            plans.put(one, asked[0].clone(), failed(), now);
+            assert_eq!(plans.missing(&asked, now), None);
+            let due = plans.due().unwrap();
+            last = due - now;
+            assert!(last <= WAITS.1, "{last:?}");
+            assert_eq!(plans.missing(&asked, due), Some(&asked[0]));
+            now = due;
+            plans.keep(one, &asked);
+        }
+        assert!(last >= WAITS.1 / 2, "{last:?}");
+        // Others may be able to.
+        plans.keep(two, &asked);
+        assert_eq!(plans.due(), None);
+        assert_eq!(plans.missing(&asked, now), Some(&asked[0]));
+        plans.put(two, asked[0].clone(), failed(), now);
+        assert!(plans.due().unwrap() - now <= WAITS.0);
+        // Nor does a plan that was made wait for anything, or one that nobody asks for.
+        plans.put(two, asked[0].clone(), ALWAYS_ALLOWED, now);
+        assert_eq!(plans.due(), None);
+        plans.put(two, asked[0].clone(), failed(), now);
+        plans.keep(two, &asked[1..]);
+        assert_eq!(plans.due(), None);
     }
 }

@@ -31,7 +31,8 @@ const WINDOWS: Duration = Duration::from_secs(15);
 const RESTS: Resting = Resting { parts: 20, longest: Duration::from_secs(2) };
 /// No sooner than that is looked whether a node that failed is to be begun again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// So long after a plan could not be made it is tried again.
+/// So long after planning was interrupted, or something that it takes was not there, it is tried
+/// again.
 const PLAN_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs for as long as it is polled.
@@ -228,6 +229,7 @@ impl Rolling {
             cluster,
             moment,
             made: self.rendering.made(),
+            not_written: self.writer.not_written(),
             plans: &self.plans,
             terms: &self.settings.acts.terms,
             us: &self.settings.acts.holder,
@@ -247,21 +249,23 @@ impl Rolling {
         if !self.planning.is_empty() || !self.settings.policies.borrow().settled {
             return;
         }
-        if let Some(from_to) = self.plans.missing(&scene.asked).cloned() {
+        if let Some(from_to) = self.plans.missing(&scene.asked, Instant::now()).cloned() {
             let previewer = self.settings.previewer.clone();
             self.planning.spawn(async move {
                 let planned = plan(&previewer, &from_to).await;
                 (policies, from_to, planned)
             });
+        } else if let Some(due) = self.plans.due() {
+            self.look_at(due);
         }
     }
 
     fn planned(&mut self, planned: Result<(Digest, FromTo, Planned), tokio::task::JoinError>) {
         let wait = match planned {
             Ok((policies, from_to, planned)) => {
-                let is_made = !matches!(planned, Planned::NotYet | Planned::Failed(_));
-                self.plans.put(policies, from_to, planned);
-                if is_made { Duration::ZERO } else { PLAN_AGAIN }
+                let is_told = planned != Planned::NotYet;
+                self.plans.put(policies, from_to, planned, Instant::now());
+                if is_told { Duration::ZERO } else { PLAN_AGAIN }
             }
             Err(_) => PLAN_AGAIN,
         };

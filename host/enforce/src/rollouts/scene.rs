@@ -148,7 +148,6 @@ impl Scene {
                 unavailable.insert(name.to_owned(), pool.to_owned());
             }
         }
-        scene.unavailable = Arc::new(unavailable);
         let mut nodes: BTreeMap<&str, Vec<(String, &Facts)>> = BTreeMap::new();
         for (name, member) in by.cluster.members.all() {
             let known = member.place.pool().zip(by.moment.nodes.get(name));
@@ -160,8 +159,12 @@ impl Scene {
         for (name, pool) in &by.cluster.pools {
             let of_pool = nodes.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
             let of_pool = OfPool::of(pool, of_pool, by, &mut scene.nodes, &mut asked);
+            // Also where a cordon of tread was left by an operation that nobody knows.
+            let unready = of_pool.nodes.iter().filter(|node| !node.ready);
+            unavailable.extend(unready.map(|node| (node.name.clone(), name.clone())));
             scene.pools.insert(name.clone(), of_pool);
         }
+        scene.unavailable = Arc::new(unavailable);
         scene.asked = asked.into_iter().collect();
         let outside = outside(by);
         scene.take_turns(by, outside.iter().filter(|node| node.is_down).count());
@@ -301,8 +304,13 @@ impl OfPool {
         let mut of_pool = OfPool::default();
         let rollout = by.moment.rollouts.get(&pool.name).map(|it| &**it);
         let made = by.made.get(&pool.name);
-        if let Some(Err(not_made)) = made {
-            of_pool.not_made = Some((not_made.word, not_made.why.clone()));
+        let not_written = by.not_written.get(&pool.name);
+        match made {
+            Some(Err(not_made)) => of_pool.not_made = Some((not_made.word, not_made.why.clone())),
+            Some(Ok(made)) if pool.target.as_ref().is_none_or(|it| it.name != made.name) => {
+                of_pool.not_made = not_written.map(|why| ("NotWritten", why.clone()));
+            }
+            _ => {}
         }
         // Until the pool names it, nobody can plan for it.
         let is_named = |name: &str| {
@@ -415,6 +423,11 @@ impl OfPool {
             if let Some(since) = standing.lost_since {
                 of_pool.failing.push((name.clone(), lost(since)));
             }
+            let prepares = order.is_some_and(|order| order.stage == UpdateStage::Prepare);
+            let gone_since = facts.unready_since.filter(|_| prepares);
+            if let Some(since) = gone_since.filter(|at| by.now.since(*at) > by.lost_after) {
+                of_pool.failing.push((name.clone(), down_in_its_drain(since)));
+            }
             if let Some(why) = by.stuck.failure(name).filter(|_| standing.is_under_way) {
                 of_pool.failing.push((name.clone(), why.to_owned()));
             }
@@ -430,7 +443,7 @@ impl OfPool {
             of_pool.soft_ones += usize::from(standing.came_softly);
             let has_it = standing.state == State::Updated;
             of_pool.still_cordoned += usize::from(has_it && facts.is_cordoned_by_tread());
-            if order.is_some_and(|order| order.stage == UpdateStage::Prepare) {
+            if prepares {
                 of_pool.preparing.insert(name.clone());
             }
             of_pool.nodes.push(Node {
@@ -541,6 +554,15 @@ fn lost(since: Time) -> String {
         "its agent was to carry its order out at {}, and has not ended it since: look at the node; \
          its Lease is not renewed any more, so that others can mend it, and `tread rollout retry` \
          waits for it again",
+        timestamp(since)
+    )
+}
+
+/// Nobody says that the pods of a node end whose kubelet is gone.
+fn down_in_its_drain(since: Time) -> String {
+    format!(
+        "it has not been Ready since {}, so that its pods do not end: mend it, or delete its Node if it \
+         does not come back",
         timestamp(since)
     )
 }

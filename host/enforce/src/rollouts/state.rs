@@ -105,7 +105,8 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Sta
     if order.escalated.is_none() && !failed_softly && !needs_boot {
         return false;
     }
-    let at = order.escalated.as_ref().or(order.go_since.as_ref());
+    let given = order.go_since.as_ref().filter(|_| order.stage == UpdateStage::Go);
+    let at = order.escalated.as_ref().or(given);
     let is_retried =
         at.is_some_and(|at| against.retry_before.is_some_and(|before| at.0 < before.0));
     let boots = matches!(standing.state, State::NeedsBoot | State::UnderWay(_));
@@ -174,9 +175,8 @@ fn by_order(
         went_back: false,
     };
     let retried = || {
-        let since = status.and_then(|status| status.since.as_ref());
-        let before = against.retry_before;
-        before.is_some_and(|before| since.is_some_and(|since| since.0 < before.0))
+        let failed_at = update.failed_at(against.now);
+        failed_at.zip(against.retry_before).is_some_and(|(at, before)| at < before.0)
     };
     if let Some(order) = order
         && let Some(state) = under_way(&order, report)

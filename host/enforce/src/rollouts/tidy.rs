@@ -10,6 +10,7 @@ use tread_cluster::previews::Cluster;
 use tread_kube::api::{DisruptionPlan, MachineConfig};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::paging::in_pages;
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::rendering::{Existing, Pool, unneeded};
 
 /// How many plans are listed at a time: they are large.
@@ -34,18 +35,32 @@ pub(crate) async fn tidy(
     if idle(cluster, &named).is_empty() {
         return Ok(());
     }
-    let api: Api<DisruptionPlan> = Api::all(settings.acts.client.clone());
+    let api = each_by_itself(Api::<DisruptionPlan>::all(settings.acts.client.clone()));
     let list = |params: ListParams| {
         let api = api.clone();
         async move { api.list(&params).await }
     };
-    let names = |plan: DisruptionPlan| {
-        let ways = plan.status.unwrap_or_default().transitions.into_iter();
-        Some(ways.flat_map(|way| [way.from, way.to]).collect::<Vec<String>>())
+    let names = |plan: Parsed<DisruptionPlan>| match plan {
+        Parsed::Read(plan) => {
+            let ways = plan.status.unwrap_or_default().transitions.into_iter();
+            Some(Ok(ways.flat_map(|way| [way.from, way.to]).collect::<Vec<String>>()))
+        }
+        Parsed::Unreadable(metadata, why) => Some(Err((metadata.name, why))),
     };
     let (metrics, call) = (&settings.acts.metrics, Call::new("list", "disruptionplans"));
     let planned = in_pages(PAGE, metrics, call, ListParams::default(), list, names).await?;
-    named.extend(planned.into_iter().flatten());
+    // What one of them names is not known where it cannot be read.
+    match planned.into_iter().collect::<Result<Vec<_>, _>>() {
+        Ok(names) => named.extend(names.into_iter().flatten()),
+        Err((plan, why)) => {
+            tracing::warn!(
+                plan,
+                why,
+                "this DisruptionPlan cannot be read: no old config is removed"
+            );
+            return Ok(());
+        }
+    }
     for name in idle(cluster, &named) {
         let Some(config) = cluster.configs.get(name) else { continue };
         let api: Api<MachineConfig> = Api::all(settings.acts.client.clone());

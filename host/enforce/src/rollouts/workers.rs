@@ -11,6 +11,7 @@ use crate::reading::Aim;
 use crate::step::{Ended, forget, step};
 use crate::still::Still;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -21,6 +22,7 @@ use tread_kube::held::Maintained;
 use tread_kube::node_lease;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Slot, Time, Waits};
+use tread_model::text::one_line_within;
 
 /// What was seen last, also while a look is under way.
 pub(crate) type Newest = watch::Receiver<Option<Arc<Scene>>>;
@@ -33,6 +35,8 @@ const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 const OTHERS_FIRST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// How many pods are named that do not move.
 const NAMED: usize = 10;
+/// What is said of one of them is no longer: the names of a pod, its namespace and three budgets.
+const LONGEST: usize = 1500;
 
 /// What is known of a node that is being drained.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -305,6 +309,11 @@ impl Looked {
     }
 }
 
+/// Why a pod does not move: others name it, and its budgets.
+fn said(pod: &impl Display, why: &impl Display) -> String {
+    one_line_within(&format!("{pod}: {why}"), LONGEST).0
+}
+
 fn looked(
     settings: &Settings,
     node: &str,
@@ -323,7 +332,7 @@ fn looked(
         Ok(Ended::Drains(blocked, read)) => {
             let left = read.left.as_ref().map_or(0, |left| left.pods.len());
             let named = blocked.iter().take(NAMED);
-            let blocked = named.map(|it| format!("{}: {}", it.pod, it.by)).collect();
+            let blocked = named.map(|it| said(&it.pod, &it.by)).collect();
             let late_since = read.late_since(&aim.drain);
             let draining = Some(Draining { left, blocked, late_since });
             Looked { draining, ..Looked::at(Again::After(again)) }

@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tread_cluster::previews::Cluster;
 use tread_kube::asking::{Backoff, CallOutcome, Failed};
+use tread_model::text::one_line_within;
 
 /// The status of a pool is written so often at most.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
@@ -28,6 +29,9 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// How long at most after one that is not about all of the API server: whoever keeps one object
 /// from being written delays all others by that.
 const OF_ONE: Duration = Duration::from_secs(5);
+
+/// A sentence is no longer.
+const LONGEST_WHY: usize = 1024;
 
 /// What is written.
 pub(crate) struct Writes {
@@ -49,6 +53,8 @@ pub(crate) struct Writer {
     was_busy: bool,
     /// When the status of each pool was written last.
     status_written: BTreeMap<String, Instant>,
+    /// Why what a pool is to have could not be written, by pool.
+    not_written: BTreeMap<String, String>,
     backoff: Backoff,
     /// Before this nothing is written again: something failed.
     not_before: Option<Instant>,
@@ -57,6 +63,7 @@ pub(crate) struct Writer {
 /// What writing came to.
 struct Written {
     status_written: BTreeMap<String, Instant>,
+    not_written: BTreeMap<String, String>,
     /// When there is more to write.
     again: Option<Instant>,
     failed: Option<Failed>,
@@ -74,6 +81,7 @@ impl Default for Writer {
             tasks: JoinSet::new(),
             was_busy: false,
             status_written: BTreeMap::new(),
+            not_written: BTreeMap::new(),
             backoff: Backoff::new(WAITS),
             not_before: None,
         }
@@ -92,12 +100,18 @@ impl Writer {
         self.not_before.filter(|_| self.tasks.is_empty())
     }
 
+    /// Why what a pool is to have could not be written when it was tried last, by pool.
+    pub(crate) fn not_written(&self) -> &BTreeMap<String, String> {
+        &self.not_written
+    }
+
     /// Begins to write.
     pub(crate) fn begin(&mut self, settings: &Settings, writes: Writes) {
         (self.was_busy, self.not_before) = (false, None);
         let (settings, status_written) = (settings.clone(), self.status_written.clone());
         self.tasks.spawn(async move {
-            let mut written = Written { status_written, again: None, failed: None };
+            let not_written = BTreeMap::new();
+            let mut written = Written { status_written, not_written, again: None, failed: None };
             written.status_written.retain(|pool, _| writes.scene.pools.contains_key(pool));
             written.failed = write(&settings, &writes, &mut written).await.err();
             written
@@ -110,12 +124,12 @@ impl Writer {
             return std::future::pending().await;
         };
         let now = self.was_busy.then(Instant::now);
-        let Ok(Written { status_written, again, failed }) = joined else {
+        let Ok(Written { status_written, not_written, again, failed }) = joined else {
             tracing::error!("writing what is known of rollouts was interrupted; please report it");
             self.not_before = Some(Instant::now() + self.backoff.next_wait());
             return self.not_before;
         };
-        self.status_written = status_written;
+        (self.status_written, self.not_written) = (status_written, not_written);
         match failed {
             Some(failed) => {
                 tracing::warn!(error = %failed, "what is known of rollouts cannot be written");
@@ -150,7 +164,12 @@ async fn write(settings: &Settings, writes: &Writes, written: &mut Written) -> R
                 Err(failed) if failed.outcome == CallOutcome::Conflict => {
                     written.soon(Instant::now() + READ_AGAIN);
                 }
-                delivered => done = done.and(delivered),
+                Err(failed) => {
+                    let why = format!("{} is made, and cannot be written: {failed}", made.name);
+                    written.not_written.insert(name.clone(), one_line_within(&why, LONGEST_WHY).0);
+                    done = done.and(Err(failed));
+                }
+                Ok(()) => {}
             }
         }
         done = done.and(objects::make(settings, cluster, moment, scene).await);

@@ -1,11 +1,14 @@
 //! What a node is to become, and how far it is.
 
 use super::schemas::{TimeShape, few_conditions, free_object};
+use crate::dated::timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
+use k8s_openapi::jiff::Timestamp;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tread_model::protocol::Time;
 
 /// What a node is to become: written by tread's controllers only.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -48,6 +51,20 @@ pub struct NodeUpdateSpec {
     /// What is to be done; nothing as long as nothing was to be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<UpdateOrder>,
+}
+
+impl NodeUpdate {
+    /// When the operation of its order failed, if it did. The agent says so by the node's own clock.
+    /// Where that says a time before the order or after now, it is wrong: the time of the order counts.
+    pub fn failed_at(&self, now: Time) -> Option<Timestamp> {
+        let said = self.status.as_ref().and_then(|status| status.since.as_ref()).map(|it| it.0);
+        let order = self.spec.order.as_ref();
+        let given = order.and_then(|order| order.go_since.as_ref()).map(|it| it.0);
+        match (said, given) {
+            (Some(said), Some(given)) if said < given || said > timestamp(now) => Some(given),
+            (said, given) => said.or(given),
+        }
+    }
 }
 
 /// Why a node has not its config whose agent has to be upgraded before it gets an order: the reason
@@ -98,7 +115,8 @@ pub struct UpdateOrder {
     /// Whether it was closed after it had been withdrawn: then it is not the agent that refused it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
-    /// Since when the agent may carry it out: one that does not end it in time is taken for lost.
+    /// Since when the agent may carry it out: one that does not end it in time is taken for lost. It
+    /// stays once the order is closed, and says whether it was given before somebody asked to try again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
     pub go_since: Option<MicroTime>,

@@ -169,8 +169,8 @@ fn what_is_paused_or_not_known_is_said_and_what_is_no_change_is_not() {
     assert!(lines[0].contains("(paused: not before it is unpaused)"), "{lines:?}");
 
     let mut unknown = preview("worker", 3, true, None);
-    unknown.ways[0].plan =
-        Err("MachineConfig 99-a: spec.config: is no object\nand more".to_owned());
+    let why = "MachineConfig 99-a: spec.config: is no object\nand more";
+    unknown.ways[0].plan = Err(why.to_owned().into());
     let lines = warnings(&[unknown], &cause());
     let expected = "tread: pool worker, 3 nodes: count on drain + reboot: MachineConfig 99-a: \
                     spec.config: is no object";

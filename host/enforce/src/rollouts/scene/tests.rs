@@ -26,6 +26,10 @@ struct World {
     slots: Slots<String, String>,
     /// What pools are to have.
     made: BTreeMap<String, Made>,
+    /// Why that could not be written.
+    not_written: BTreeMap<String, String>,
+    /// The API server's time.
+    now: Time,
     /// The Rollout of each pool, where a test does not say another one.
     rollouts: BTreeMap<String, Option<Rollout>>,
 }
@@ -105,6 +109,14 @@ impl World {
         self
     }
 
+    /// Where a node is not Ready any more, since this time.
+    fn unready(mut self, name: &str, since: &str) -> World {
+        let ready = json!({"conditions": [{"type": "Ready", "status": "Unknown",
+            "lastTransitionTime": since}]});
+        self.nodes.get_mut(name).unwrap().status = Some(serde_json::from_value(ready).unwrap());
+        self
+    }
+
     /// With one that registered as joining.
     fn joins(mut self, name: &str) -> World {
         let taints = json!([{"key": TAINT, "value": "a", "effect": "NoSchedule"}]);
@@ -163,13 +175,14 @@ impl World {
             cluster: &cluster,
             moment: &moment,
             made: &self.made,
+            not_written: &self.not_written,
             plans: &Plans::default(),
             terms: &Terms::default(),
             us: "tread/1",
             own_node: None,
             stuck: &AllStuck::default(),
             sightings: &Sightings::default(),
-            now: Time::default(),
+            now: self.now,
             lost_after: Duration::from_secs(3600),
             form: 1,
         })
@@ -329,6 +342,38 @@ fn who_has_written_nothing_of_a_wave_turns_back_once_another_one_of_it_failed() 
 }
 
 #[test]
+fn a_node_that_died_while_it_was_drained_is_told_of_with_the_way_out() {
+    let since = "2026-01-01T00:00:00Z";
+    let seen = |stage: &str, hours: u64| {
+        let mut world = World::default().made("worker", "rendered-new").node("n", &["worker"]);
+        world = world.under_way("n", "worker", stage, false).unready("n", since);
+        world.now = tread_kube::dated::time(since.parse().unwrap()).unwrap();
+        world.now = world.now.after(Duration::from_secs(hours * 3600));
+        world.seen().pools["worker"].failing.clone()
+    };
+    assert_eq!(seen("Prepare", 1), []);
+    assert_eq!(seen("Go", 2), [], "it boots");
+    let failing = seen("Prepare", 2);
+    assert!(failing[0].1.contains("not been Ready since 2026-01-01T00:00:00Z"), "{failing:?}");
+    assert!(failing[0].1.contains("delete its Node"), "{failing:?}");
+}
+
+#[test]
+fn a_config_that_cannot_be_written_is_told_of_and_not_taken_for_what_all_nodes_have() {
+    let mut world = World::default().made("worker", "rendered-old").node("n", &["worker"]);
+    let made = Ok(Arc::new(ToHave::named("rendered-new")));
+    world.made.insert("worker".to_owned(), made);
+    assert_eq!(world.seen().pools["worker"].not_made, None, "it is on its way");
+    world.not_written.insert("worker".to_owned(), "nobody wants it".to_owned());
+    let of_pool = world.seen().pools["worker"].clone();
+    assert_eq!(of_pool.not_made, Some(("NotWritten", "nobody wants it".to_owned())));
+    assert_eq!(sentence(&of_pool), "nobody wants it");
+    // It is there by now.
+    let world = world.made("worker", "rendered-new");
+    assert_eq!(world.seen().pools["worker"].not_made, None);
+}
+
+#[test]
 fn a_plan_that_is_too_large_is_told_of_with_its_size() {
     let too_large = vec![("n1".to_owned(), 300 * 1024), ("n2".to_owned(), 300 * 1024)];
     let said = sentence(&OfPool { too_large, ..OfPool::default() });
@@ -364,6 +409,10 @@ fn a_cordon_of_an_operation_that_nobody_knows_is_told_of_with_the_way_out() {
     let node = &scene.pools["gpu"].nodes[0];
     assert!(node.held.as_ref().unwrap().contains("kubectl uncordon n"), "{node:?}");
     assert!(!node.ready, "it takes the place of another one");
+    assert!(
+        scene.unavailable.contains_key("n"),
+        "also where a step that failed has another one boot"
+    );
     let said = sentence(&scene.pools["gpu"]);
     assert!(said.contains("1 waiting (n: it is cordoned for the operation"), "{said}");
     // One whose order is known is given back by it.

@@ -119,6 +119,31 @@ fn what_failed_for_another_config_or_before_a_retry_is_due_again() {
 }
 
 #[test]
+fn a_node_whose_clock_is_wrong_is_begun_again_once_for_each_time_that_an_admin_asks() {
+    let now = time("2026-01-02T12:00:00Z".parse().unwrap()).unwrap();
+    let is_retried = |given: &str, failed: &str, asked: &str| {
+        let mut order = order("Closed", "Reboot", TARGET, false);
+        order["goSince"] = json!(given);
+        let mut failed_at = update(Some(order), Some("WentBack"), Some(OLD));
+        failed_at.status.as_mut().unwrap().since = serde_json::from_value(json!(failed)).unwrap();
+        let retry = At(asked.parse().unwrap());
+        let against = Against { now, retry_before: Some(&retry), ..against() };
+        let standing =
+            standing(Some(&failed_at), against, |_| Planned::Ready(Disrupts::Softly, None));
+        standing.state != State::Failed
+    };
+    let (given, asked) = ("2026-01-02T10:00:00.000000Z", "2026-01-02T11:00:00Z");
+    let again = "2026-01-02T11:00:01.000000Z";
+    for failed in ["2026-01-01T00:00:00.000000Z", "2027-01-01T00:00:00.000000Z"] {
+        assert!(is_retried(given, failed, asked), "{failed}");
+        assert!(!is_retried(again, failed, asked), "{failed}: it failed once more");
+    }
+    // A clock that may be right is believed.
+    assert!(is_retried(given, "2026-01-02T10:59:00.000000Z", asked));
+    assert!(!is_retried(given, "2026-01-02T11:01:00.000000Z", asked));
+}
+
+#[test]
 fn a_node_of_which_too_little_is_known_is_not_begun() {
     let against = against();
     let not_yet = |update: Option<&NodeUpdate>, planned: Planned| {

@@ -112,9 +112,8 @@ async fn retry(out: &mut impl Write, cluster: &Cluster, pool: &str, is_paused: b
     }
     for (node, since) in ahead {
         warn(&format!(
-            "{node} says that it failed at {since}, which is later: if its clock is right, try again in a \
-             moment; otherwise set its clock, or `kubectl patch rollout {pool} --type=merge -p \
-             '{{\"spec\":{{\"retryFailedBefore\":\"TIME\"}}}}'` with a later time"
+            "{node} failed at {since} by its own clock, which is later: it is not begun again by this. If \
+             that clock is right, try again in a moment; otherwise set it, and try again after that time"
         ));
     }
     if is_paused {
@@ -134,8 +133,7 @@ fn failed(
         if !matches!(phase(update), Some(UpdatePhase::Degraded | UpdatePhase::WentBack)) {
             continue;
         }
-        let since = update.status.as_ref().and_then(|status| time(status.since.as_ref()?.0));
-        match since {
+        match update.failed_at(now).and_then(time) {
             Some(since) if since >= now => ahead.push((line(name), shown(since))),
             _ => before.push(line(name)),
         }
