@@ -33,11 +33,11 @@ pub(crate) struct Kept {
     pub(crate) current: Option<ConfigName>,
     /// How the last operations ended.
     pub(crate) ended: Vec<EndedOperation>,
-    /// The operation that brings what the machine could not boot with, before it joins, and the
-    /// digest of the config: it is tried once.
+    /// The adoption that, before the machine joins, brings what it could not boot with (another OS
+    /// image, for instance), and the digest of its config. It is tried once.
     pub(crate) brings: Option<(String, String)>,
-    /// The operation that ended as it stood, since the node that it was ordered for is gone: a
-    /// boot brings the rest of it.
+    /// The operation that ended unfinished, because the node that it was ordered for was deleted. A
+    /// boot brings the rest of its changes into effect.
     pub(crate) gone: Option<String>,
     /// What was written of it last, by its digest.
     pub(crate) written: Option<String>,
@@ -64,8 +64,8 @@ pub(crate) struct Taken {
 const NAME: usize = 253;
 
 impl Kept {
-    /// What is known of it once the node is another one, of this name: nothing that was ordered
-    /// before counts, but what stands on the disk does.
+    /// What stays valid once the node was deleted and made anew under its name: earlier orders
+    /// count no more, except the operation whose changes are on the disk.
     pub(crate) fn anew(self) -> Kept {
         let Kept { begun, gone, taken, mut ended, .. } = self;
         let is_gone = |operation: &String| gone.as_ref() == Some(operation);
@@ -74,8 +74,9 @@ impl Kept {
         Kept { begun, taken, ended, gone, ..Kept::default() }
     }
 
-    /// That the node has a part of a config. No config is called so, and none has such a digest:
-    /// what leads away from it is the plan that is always allowed, which boots.
+    /// Notes that the node has only a part of a config, under a name and a digest that no config
+    /// has. So the only plan that leads away from it is the one that is always allowed, which
+    /// boots.
     pub(crate) fn has_a_part(&mut self) {
         let is_gone = |it: &&Taken| self.gone.as_ref() == Some(&it.operation);
         let Some(taken) = self.taken.as_ref().filter(is_gone) else { return };
@@ -114,7 +115,7 @@ impl Keeps {
         let kept = match read.as_deref().map(serde_json::from_slice::<Kept>) {
             Some(Ok(kept)) => kept,
             Some(Err(error)) => {
-                tracing::warn!(file = %folder.path_of(FILE), %error, "it cannot be read, and is begun anew");
+                tracing::warn!(file = %folder.path_of(FILE), %error, "this file cannot be read: the agent starts with an empty one");
                 Kept::default()
             }
             None => Kept::default(),
@@ -147,8 +148,8 @@ impl Keeps {
         folder.sync()
     }
 
-    /// The first number of a question. None that is asked here is asked again: not after a boot,
-    /// nor where the file was lost.
+    /// The first number for the questions of this process. No number is used twice, not even after
+    /// a boot or if the file was lost.
     pub(crate) fn first_number(&self) -> io::Result<u64> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.change(|kept| kept.begun = kept.begun.saturating_add(1).max(now))?;

@@ -32,12 +32,12 @@ pub(crate) enum Heard {
     Unknown(String),
 }
 
-/// Whether nothing was said yet of what the node has that has this UID.
+/// Whether the agent has not reported yet which config the node with this UID has.
 fn says_nothing(kept: &Kept, uid: Option<&String>) -> bool {
     kept.current.is_none() || uid.is_some_and(|uid| kept.uid.as_ref() != Some(uid))
 }
 
-/// What the disk has, where nothing was said of it yet.
+/// The config that is on the disk by the node's own record, if none was reported yet.
 async fn found(tree: &Tree, keeps: &Keeps, uid: Option<&String>) -> Option<ConfigName> {
     if !says_nothing(&keeps.get(), uid) {
         return None;
@@ -82,8 +82,8 @@ pub(crate) async fn listen(
                         backoff.reset();
                         continue;
                     }
-                    // It knows nothing else: the next question waits as long, unless that one
-                    // did not wait at all.
+                    // The service has nothing new: ask again at once, unless it answered without
+                    // waiting.
                     Ok(_) if asked.elapsed() >= LEAST => {
                         backoff.reset();
                         continue;
@@ -95,7 +95,7 @@ pub(crate) async fn listen(
                     }
                 }
             }
-            // A service that is older does not know what it is told of the disk.
+            // An older service refuses a question that says which config the disk has.
             Err(Unheard::Refused { status, .. })
                 if status == StatusCode::BAD_REQUEST && wait.has.is_some() =>
             {
@@ -124,7 +124,7 @@ fn read(answer: &[u8]) -> Result<(String, Heard), String> {
         #[serde(default)]
         form: u32,
     }
-    // In its own words a parser shows what it found, and that may be a secret.
+    // A parser's own message quotes the text that it found, which may be a secret.
     let place =
         |error: serde_json::Error| format!("at line {}, column {}", error.line(), error.column());
     let head: Head = serde_json::from_slice(answer).map_err(place)?;

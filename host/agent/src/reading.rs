@@ -90,10 +90,10 @@ fn carry(instructions: &Instructions, given: &UpdateOrder, order: &Order) -> Res
     Ok(Todo::Carry(taken(given, UpdatePhase::Waiting, boots), Box::new(does)))
 }
 
-/// The operation that is given up for this order, where an admin asked to try again after what
-/// this agent reported last: what stands, if it took that and reported it as degraded; where nothing
-/// stands, what it reported last, so that the order boots all the same.
-/// What the node that is gone left is given up for the first order of the new one that boots.
+/// The operation that this order gives up. If an admin asked to retry what this agent reported
+/// last: the operation that stands, if the agent took it and reported it as degraded; or, if none
+/// stands, the one reported last, so that the order boots all the same. For the first order of a
+/// new node that boots: the operation that the deleted node left behind.
 pub(crate) fn gives_up(kept: &Kept, order: &UpdateOrder, stands: Option<String>) -> Option<String> {
     let boots = order.disrupts == UpdateDisrupts::Reboot;
     let left = kept.gone.as_ref().filter(|gone| boots && **gone != order.operation);

@@ -16,9 +16,9 @@ use tread_kube::api::node_update::{NodeUpdateStatus, UpdatePhase};
 use tread_kube::asking::{Backoff, Call, CallOutcome, ask};
 use tread_kube::metrics::Metrics;
 
-/// How long between two writes that say of another step or message, and no other phase.
+/// The least time between two writes that change the step or the message, but not the phase.
 const BETWEEN: Duration = Duration::from_secs(15);
-/// How many of these there are in an operation: with those of another phase, ten at most.
+/// How many such writes an operation may take: with those of new phases, ten at most.
 const MOST_STEPS: usize = 4;
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(120);
@@ -149,7 +149,7 @@ async fn write(
     let call = Call::new("patch", "nodeupdates").of_status();
     let written = ask(metrics, call, updates.patch_status(&kept.node, &params, &write)).await;
     if let Err(failed) = written {
-        // It was made anew, and says no boot: the next write does.
+        // The NodeUpdate may have been made anew, without a boot id: the next write sets it.
         before.boot = None;
         return match failed.outcome {
             CallOutcome::Refused if boot.is_some() => Ok(Some(Instant::now())),

@@ -93,8 +93,8 @@ pub(crate) fn patch(status: &NodeUpdateStatus) -> Result<Value, io::Error> {
     Ok(json!({ "status": said }))
 }
 
-/// The same patch, for a NodeUpdate that says by now that its node is in this boot. A write that was
-/// on its way when the node went down, and comes after the next boot, is refused by that.
+/// The same patch, to be applied only if the NodeUpdate already names this boot. So a write that
+/// was sent before the node went down, and arrives after the next boot, is refused.
 pub(crate) fn patch_in_boot(status: &NodeUpdateStatus, boot: &str) -> Result<Value, io::Error> {
     let mut whole = patch(status)?;
     let fields = whole.get_mut("status").and_then(Value::as_object_mut).map(std::mem::take);

@@ -138,8 +138,9 @@ impl Reporter for Wire {
     }
 }
 
-/// Whether the NodeUpdate is older than what was taken by it once: it was made anew, or the API
-/// server's memory is a restored one. Only who knows the highest token gives an order again.
+/// Whether the NodeUpdate is older than an order that the agent took: it was made anew, or the API
+/// server was restored from a backup. The service can give an order again only once it knows the
+/// highest token.
 fn is_older(instructions: &Instructions, kept: &Kept) -> bool {
     let is_later = |taken: &Taken| match &instructions.order {
         Some(order) => order.operation != taken.operation && order.token <= kept.token,
@@ -175,7 +176,7 @@ impl Inner {
                             self.takes(taken, "")?;
                             return Ok(*given);
                         }
-                        // Its disk may be as the config says, and what runs not.
+                        // The disk may match the config while what runs has not read it yet.
                         Todo::Adopt(..) if self.keeps.get().gone.is_some() => {
                             again = Some(Instant::now() + LOOKS_AGAIN);
                         }
@@ -246,8 +247,8 @@ impl Inner {
         self.report_status()
     }
 
-    /// Where a machine that joins did not get what it could not boot with: that costs one boot,
-    /// and no second one.
+    /// Whether it was tried in vain to bring what a joining machine could not boot with. That costs
+    /// one boot, and is not tried a second time.
     fn failed_to_bring(
         &self,
         instructions: &Instructions,

@@ -1,5 +1,5 @@
-//! Who else has nodes, or is to have them: nobody is kept from anything by that, but whoever
-//! changes them, and whoever takes one that is to change, is told.
+//! Who else has nodes, or is about to take them. This keeps nobody from anything: it only warns
+//! whoever changes such a node, and whoever takes a node that is about to change.
 
 use crate::pools::Member;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -61,8 +61,8 @@ impl Flags {
         by_lease().or_else(by_object).or_else(|| member.node.held.map(|by| says(by).to_owned()))
     }
 
-    /// The nodes of which others say another thing. A node's name is that of its Lease, after
-    /// what these begin with: it is in lower case.
+    /// The nodes of which the other flags say something else. The Lease of a node is called `node-`
+    /// and the node's name, which is in lower case.
     pub fn differ_from(&self, others: &Flags) -> BTreeSet<String> {
         let leases = differing(&self.leases, &others.leases);
         let of_leases = leases.filter_map(|lease| lease.strip_prefix("node-"));

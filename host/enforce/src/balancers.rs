@@ -46,8 +46,8 @@ pub(crate) fn comes_back(node: &Node) -> Marks {
     }
 }
 
-/// Whether a node has been out for so long: load balancers know by then. One that tread did not
-/// take out for this operation is not waited for.
+/// Whether the node has been out of the load balancers for `wait`, so that they know by now. If
+/// tread did not take it out for this operation, nothing is waited for.
 pub(crate) fn has_left(node: &Node, operation: Operation, now: Time, wait: Duration) -> bool {
     let since = mark(node).and_then(|mark| {
         let (of, at) = mark.split_once(' ')?;

@@ -89,7 +89,7 @@ fn ends(read: &Read, within: Duration) -> Instant {
 
 async fn take_slot(settings: &Settings, read: &Read, slot: Slot, aim: &Aim) -> Result<(), Failed> {
     let pool = aim.pool.clone();
-    // What was begun goes on whosever turn it is.
+    // Only a new operation needs the node's turn: one that has begun goes on without it.
     let still = if slot.operation == read.seen.id { aim.still.clone() } else { Still::default() };
     let Room { limits, unavailable } = read.room.clone();
     let to = To::Take { slot, pool, limits, unavailable };

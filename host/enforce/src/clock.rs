@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tread_model::protocol::Time;
 
-/// What the API server said last what time it was, and how long ago. Clones share it.
+/// The time that the API server gave last, and when it was asked for it. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Clock(Arc<Mutex<Option<Heard>>>);
 

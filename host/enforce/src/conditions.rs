@@ -58,8 +58,8 @@ fn is_ours(seen: &Seen) -> bool {
     seen.order.and_then(held) == Some(true)
 }
 
-/// None, but for a node that is drained for an order. That it is drained is said only of one of
-/// which tread said before that it drains it: where no pod moves, there is no drain.
+/// The conditions to set: none, unless the node is drained for an order. It is called drained only
+/// if tread said before that it drains it: where no pod moves, there is no drain.
 fn wanted(seen: &Seen, moves: bool, was_drained: bool) -> Wanted {
     let Some(order) = seen.order.filter(|order| order.disrupts.drains()) else {
         return Wanted::new();

@@ -1,5 +1,5 @@
-//! The marks of a cordon that somebody else undid. They are taken away: with them, whoever cordons
-//! the node next, that cordon would look like tread's own, and would be undone.
+//! The marks of a cordon that somebody else undid. They are removed: otherwise the node's next
+//! cordon, whoever makes it, would look like tread's own, and tread would undo it.
 
 use crate::settings::Settings;
 use k8s_openapi::api::core::v1::Node;

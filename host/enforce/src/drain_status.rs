@@ -48,7 +48,7 @@ pub(crate) fn is_stuck(read: &Read) -> bool {
     read.seen.slot.is_some() && drain_of(&read.update).is_some_and(is_not_begun)
 }
 
-/// That nothing is drained; and what keeps the node from being given back, if its own clock does.
+/// Writes that nothing is drained, or why the node's own clock keeps it from being given back.
 pub(crate) async fn nothing(settings: &Settings, read: &Read, aim: &Aim) {
     let drain = read.clock.as_ref().map(|why| DrainOfNode {
         asked_by: asked_by(settings, aim),
@@ -172,8 +172,8 @@ fn drain_of(update: &NodeUpdate) -> Option<&DrainOfNode> {
     update.status.as_ref().and_then(|status| status.drain.as_ref())
 }
 
-/// Whether what is written goes by what stands there still: another replica that knows more may have
-/// written it.
+/// Whether the NodeUpdate still says what the new status was made from: another replica that knows
+/// more may have written it.
 fn is_same(read: &NodeUpdate, now: &NodeUpdate) -> bool {
     let ordered = |update: &NodeUpdate| {
         update.spec.order.as_ref().map(|order| (order.operation.clone(), order.stage))

@@ -22,8 +22,9 @@ pub struct Target {
     pub plan: Option<Arc<Value>>,
 }
 
-/// The order as it is written. `before` is the one that stands: an operation keeps its plan, and
-/// what it tries again and since when it drains. `retries` is what an admin asked to try again.
+/// The order as it is written. `before` is the order that is there: an operation keeps its plan,
+/// what it retries and since when it drains. `retries` is the operation that an admin asked to try
+/// again.
 pub(crate) fn written(
     order: &Order,
     before: Option<&UpdateOrder>,
@@ -44,7 +45,7 @@ pub(crate) fn written(
         (None, Some(before), Some(_)) if has_config(before) => before.tried.saturating_add(1),
         _ => 0,
     };
-    // What failed counts for its config, whichever operation brings the node there.
+    // A failed step counts for the config, whichever operation brings the node there.
     let escalated = before.filter(|before| has_config(before)).and_then(|before| {
         let boots = order.disrupts == Disrupts::Reboot;
         let since = match before.operation == operation {
@@ -60,7 +61,7 @@ pub(crate) fn written(
         Some(before) => (before.config.clone(), before.plan.clone()),
         None => (
             ConfigName { name: target.name.clone(), digest: order.config.0.to_string() },
-            // Nobody carries out what is over before anybody had it.
+            // An order that is closed before any agent had it needs no plan.
             target.plan.as_deref().filter(|_| order.stage != Stage::Closed).cloned(),
         ),
     };
@@ -109,8 +110,8 @@ pub(crate) fn written(
     }
 }
 
-/// Since when an order boots because of a step that failed, where its agent alone knows that: the
-/// NodeUpdate was removed meanwhile, and made anew without what was ordered.
+/// When an order became one that boots since a step failed, if only its agent still knows that: the
+/// NodeUpdate was removed meanwhile, and made anew without the order.
 pub(crate) fn escalated_by(report: Option<Report>, order: &Order, now: Time) -> Option<MicroTime> {
     let of_this = report.filter(|report| report.operation == order.operation)?;
     let needs_boot = of_this.phase == Phase::NeedsBoot && order.disrupts == Disrupts::Reboot;

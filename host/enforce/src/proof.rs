@@ -1,5 +1,5 @@
-//! Whether a node proved that it is well since its last step: by one clock, the node's own. One that
-//! is hours ahead or behind counts as well as any other; one that was set back meanwhile is told of.
+//! Whether a node proved that it is well since its last step. Only the node's own clock counts, so
+//! it does not matter if that clock is hours wrong; if it was set back meanwhile, that is reported.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
@@ -9,9 +9,9 @@ use std::time::Duration;
 use tread_kube::dated::timestamp;
 use tread_model::protocol::Time;
 
-/// What lies less in the future than this is of a kubelet that was slow to say that it lives.
+/// A time less than this in the future only means that the kubelet was slow to renew its Lease.
 const SLOW: SignedDuration = SignedDuration::from_mins(2);
-/// To this a difference between clocks is rounded, so that the same is said each time.
+/// In minutes: a difference between clocks is rounded to this, so that the message stays the same.
 const ROUNDED: i64 = 5;
 
 /// Whether a node is Ready, and has been for so long when its kubelet said last that it lives:
@@ -30,9 +30,9 @@ pub(crate) fn is_proved(
     })
 }
 
-/// Why a node whose clock was set back since is not proved before that has come as far again; nothing
-/// where it was not, or where nobody can tell. `now` is the API server's time, which also notes
-/// when the kubelet's Lease was written.
+/// Why a node whose clock was set back since then is not proved before the clock has caught up;
+/// nothing if it was not set back, or if that cannot be told. `now` is the API server's time, which
+/// also stamps the writes of the kubelet's Lease.
 pub(crate) fn set_back(
     node: &Node,
     kubelet: Option<&Lease>,

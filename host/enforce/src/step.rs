@@ -26,8 +26,8 @@ pub enum Ended {
     Waits(Waits, Box<Read>),
     /// Pods have to move first: those that do not go.
     Drains(Vec<Blocked>, Box<Read>),
-    /// It is not begun, or does not boot yet, since it could not be drained until somebody changes
-    /// something: for these pods. It has no slot for it.
+    /// It is not begun, or does not boot yet: these pods keep it from being drained until somebody
+    /// changes something. It has no slot for the drain.
     Stuck(Vec<Blocked>, Box<Read>),
     /// It was its turn when the look began, and is not any more: nothing was begun.
     NotItsTurn(Box<Read>),
@@ -143,8 +143,8 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
     Ok(Ended::Busy)
 }
 
-/// What is waited for after an act, if nothing else happened meanwhile: then nothing is read again
-/// only to find that out. Whatever did happen is watched, and leads to another look.
+/// What a node waits for after this act, if nothing else happened meanwhile: so it need not be read
+/// again only to find that out. Other changes are seen by the watches, and lead to another look.
 fn ends_with(read: &Read, act: Act, terms: &Terms) -> Option<Waits> {
     let mut seen = read.seen.clone();
     match act {

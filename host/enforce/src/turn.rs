@@ -1,5 +1,6 @@
-//! Changes of the slots that wait to be written: all of one replica go in one write, since of many
-//! who write the same object at the same time all but one have to read everything again.
+//! Changes of the slots that wait to be written. A replica writes all of its changes at once: when
+//! several write the same object at the same time, one succeeds, and all others have to read
+//! everything again.
 
 use crate::still::Still;
 use std::collections::BTreeMap;
@@ -63,7 +64,7 @@ impl Change {
     }
 }
 
-/// What the protocol sees of the slots for this: giving one back does not depend on the room.
+/// What the protocol goes by in the slots for this change: to give a slot back needs no room.
 fn slots_seen(node: &String, to: &To, slots: &All) -> (Option<Slot>, Option<bool>) {
     let room = match to {
         To::Release(_) => None,
@@ -77,8 +78,8 @@ fn slots_seen(node: &String, to: &To, slots: &All) -> (Option<Slot>, Option<bool
 /// A change, and where it is told what came of it.
 pub(crate) type Waiting = (Change, oneshot::Sender<Result<(), Failed>>);
 
-/// The slots with all of these, one after the other, and those that are in there. Others are given
-/// back: for them everything is read again.
+/// The slots after these changes, one after the other; the changes that are in there; and those
+/// that are not, for which everything has to be read again.
 pub(crate) fn onto(slots: &All, all: Vec<Waiting>) -> (All, Vec<Waiting>, Vec<Waiting>) {
     let (mut slots, mut within, mut others) = (slots.clone(), Vec::new(), Vec::new());
     for (change, answer) in all {

@@ -115,10 +115,10 @@ impl Serving {
 /// So many modules may be dropped at the same time while all slots are taken.
 const ROOM_FOR_CLEARING: u32 = 16;
 
-/// Where several policies run at a time, there is memory for so many: one that has its own
-/// from call to call is asked twice as fast as one that gets another's, which has to
-/// be mapped anew. From 128 on the pool is cut into parts by threads, and a policy has
-/// memory in none or in several of them.
+/// How many memories there are where several policies run at a time. A policy that gets the same
+/// memory for each call is asked twice as fast as one that gets another policy's, which has to be
+/// mapped anew. From 128 on the pool is divided among threads, and a policy has memory in none or
+/// in several of the parts.
 const MEMORIES_OF_MANY: u32 = 127;
 
 fn pool(limits: &Limits, slots: u32) -> PoolingAllocationConfig {

@@ -79,9 +79,9 @@ pub fn client(config: Config) -> kube::Result<Client> {
     Ok(Client::new(service, config.default_namespace))
 }
 
-/// How long the API server asks to be left alone. Who leads must not lose the Lease by waiting for
-/// it; and where an eviction is answered by an object, a budget that is still counted is meant,
-/// while other pods can go: of itself an API server with too much to do says so in plain text.
+/// How long to leave the API server alone, if it asks for that. The leader must not lose its Lease
+/// by waiting. If an eviction is answered with an object, a budget is still being counted, and
+/// other pods can go: an API server with too much to do answers in plain text.
 fn wait<B>(path: &str, answer: &Response<B>) -> Option<Duration> {
     let of = answer.headers().get(header::CONTENT_TYPE).and_then(|of| of.to_str().ok());
     let is_object = of.is_some_and(|of| of.starts_with("application/json"));

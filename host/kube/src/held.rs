@@ -17,9 +17,9 @@ pub use mark::{Mark, OWN_REASON, says};
 
 /// On a node that tread cordoned: the operation that it is cordoned for.
 pub const CORDON_ANNOTATION: &str = "tread.dev/cordoned-for";
-/// On a node that tread cordoned: the operation again, and the stamp of this one cordon. It is an
-/// annotation of its own, since earlier versions of tread would take a mark with more in it for
-/// somebody else's. A version that knows of no stamps leaves the one of an operation before: it
+/// On a node that tread cordoned: the operation again, and the stamp of this one cordon. It is a
+/// second annotation, since earlier versions of tread would take a longer value in the first one
+/// for somebody else's mark. Such a version may leave the stamp of an earlier operation: a stamp
 /// counts only beside the mark of its own operation.
 pub const STAMP_ANNOTATION: &str = "tread.dev/cordon";
 /// On a node that OpenShift's operator cordons for its own rollout, this begins with `drain-`

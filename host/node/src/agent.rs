@@ -127,7 +127,7 @@ impl Agent<'_> {
         }
     }
 
-    /// What another agent, an admin or a boot began is attended to its end first.
+    /// First sees to its end what another agent, an admin or a boot began.
     async fn go_on_with_what_stands(&self) -> Result<(), AgentError> {
         if let Some(unit) = running(self.manager).await? {
             tracing::info!(unit, "an operation is on its way");

@@ -1,5 +1,5 @@
-//! What tread served a machine when it booted for the first time: its agent takes that for the
-//! config applied last, and what made it a node for no drift.
+//! What tread served a machine when it booted for the first time: its agent takes that config as
+//! the one applied last, and what made the machine a node does not count as drift.
 
 use crate::desired::Desired;
 use crate::drift::{Accepted, see};
@@ -87,7 +87,7 @@ impl OwnClaim {
         })
     }
 
-    /// The claim, where this path had it and has it no more.
+    /// The claim, if this path is the kubelet's configuration, which goes.
     pub fn left_by(&self, path: &str) -> Option<&String> {
         self.claim.as_ref().filter(|_| self.kubelet == path)
     }

@@ -239,8 +239,9 @@ impl Targets<'_> {
                     let joins = joins.map(|wanted| has_claim(self.tree, path, wanted));
                     let joins = joins.transpose()?.unwrap_or(false);
                     kept = own.left_by(path).cloned().or(kept);
-                    // What an admin accepted with this order only lets it begin, and the lines
-                    // by which a machine joined go with the file.
+                    // A path that an admin accepted only for this order is restored all the same,
+                    // and so is a file that differs only by the claim with which the machine
+                    // joined.
                     let stays = |_: &Found| !lets_begin.contains(path) && !joins;
                     match accepted.remove(path).filter(stays) {
                         None => targets.extend(originals::restore(self.tree, &originals, path)?),
@@ -271,8 +272,8 @@ impl Targets<'_> {
         before.zip(after).is_some_and(|(before, after)| before.wanted == after.wanted)
     }
 
-    /// What a path has that tread never wrote is kept for the day when no config has it
-    /// any more.
+    /// Keeps what is at a path that tread never wrote, so that it can be restored once no config
+    /// has the path any more.
     fn taken(
         &self,
         path: &str,

@@ -93,7 +93,8 @@ impl ThisHost {
     }
 }
 
-/// Sets an entry that is listed where systemd looks, and read where that leads.
+/// Sets an entry at its path, where systemd lists it, and at the path that this leads to, where it
+/// is read.
 fn set(view: &mut Overlay<'_>, path: &str, entry: &Entry) {
     if let Ok(Some(real)) = real(view, path, false) {
         view.set(&real, entry.clone());

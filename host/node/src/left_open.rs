@@ -1,8 +1,8 @@
 //! Units of which a new config does not say whether they are enabled.
 //!
-//! One that a config said it of, and none says it of any more, becomes what it was before
-//! tread, else what the host's presets say. One that is new on the host is enabled by its
-//! presets, as a package's would be. Every other one is left as it is.
+//! If the config before said it, and the new one does not, the unit becomes what it was before
+//! tread, or else what the host's presets say. A unit that is new on the host is enabled by its
+//! presets, as a package's would be. All others are left as they are.
 
 use crate::desired::{Desired, Enabling, LeftOpen, UNITS, Why};
 use crate::journal::Owned;

@@ -76,7 +76,7 @@ impl Node<'_> {
         needs_nobody_else(plan, drained)?;
         let always = VerifiablePlan::always_allowed(plan.from, plan.to);
         let (plan, why) = match self.is_able(plan, &config).await {
-            // Never a shorter one. Where somebody else gave the order, it goes back to that one.
+            // Never a gentler plan. If somebody else gave the order, they get the error and decide.
             Err(OperationError::Unable(why)) if drained && self.terms.permits == Asked::Nobody => {
                 (&always, instead(&why))
             }
@@ -208,7 +208,7 @@ impl Node<'_> {
                 return Err(error);
             }
         };
-        // What was so long ago says nothing.
+        // After a long wait, what was found before the permit was asked for counts no more.
         if asked.elapsed() >= self.patience.recently {
             let (reached, warning) = self.asked_before(BEFORE_WRITE).await;
             journal.note(&match reached {

@@ -54,9 +54,8 @@ pub enum UnitError {
     Watch(#[from] io::Error),
 }
 
-/// Starts the unit that carries an order out, by the program in this file, of which nothing is
-/// kept in memory. What stands is gone on with by
-/// the program that began it.
+/// Starts the unit that carries an order out, with the program in this file, which is not kept in
+/// memory. An operation that stands is gone on with by the program that began it.
 pub async fn hand_over(
     tree: &Tree,
     manager: &Manager,
@@ -80,7 +79,8 @@ pub async fn hand_over(
         Does::Resume if stands(tree)? => program::current(tree)?.unwrap_or(own),
         _ => own,
     };
-    // What stands there is of one who was killed before its unit began, or of a power cut.
+    // Orders that are there were left by a process that was killed before its unit began, or by a
+    // power cut.
     handed.forget_all()?;
     handed.put(given)?;
     let path = program::path_of(&digest);
@@ -98,7 +98,7 @@ pub async fn hand_over(
     Err(why)
 }
 
-/// Waits a moment for whoever else hands an order over: what that one begins is known then.
+/// Waits a moment while another process hands an order over: then it is known what that one began.
 async fn alone(handed: &Handed) -> Result<Option<Alone>, PathError> {
     let deadline = Instant::now() + HANDING;
     loop {

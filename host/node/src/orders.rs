@@ -34,8 +34,8 @@ pub struct Given {
     /// On which terms.
     #[serde(default)]
     pub terms: Terms,
-    /// The operation that is ended first if it stands and is degraded: an admin asked to try
-    /// again. Of what runs nobody knows then what it read, so that this order has to boot.
+    /// The operation that is ended first if it stands and is degraded: an admin asked to try again.
+    /// Nobody knows then which contents the running services have read, so this order has to boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gives_up: Option<String>,
 }
@@ -179,7 +179,8 @@ impl Handed {
         Ok(Handed(tree.private_folder(FOLDER)?))
     }
 
-    /// Nobody else hands an order over while this lives; nothing where somebody does.
+    /// Keeps all others from handing an order over while this lives; nothing if another one does so
+    /// now.
     pub fn alone(&self) -> Result<Option<Alone>, PathError> {
         let failed = |errno: Errno| PathError::io(self.0.path(), errno.into());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -191,8 +192,8 @@ impl Handed {
         }
     }
 
-    /// Keeps an order for the unit that carries it out. Those of others stay: what is carried
-    /// out forgets them when it ends.
+    /// Keeps an order for the unit that carries it out. Orders of others stay: the unit forgets all
+    /// of them when it ends.
     pub fn put(&self, given: &Given) -> Result<(), PathError> {
         let put = || {
             let owner = Owner { mode: 0o600, ..self.0.own_stat()?.owner };

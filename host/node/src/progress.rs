@@ -205,7 +205,7 @@ impl Progress {
         if let Some(step) = self.steps.get_mut(index) {
             // Of one that ended before, as in another process, it is known how long it took.
             step.ended = step.ended.or_else(|| Some(now()));
-            // Somebody may have set the clock meanwhile: by how much says nothing of it.
+            // By the clock since boot: somebody may have set the wall clock meanwhile.
             let now = since_boot().as_secs();
             let took = || step.since_boot.and_then(|begun| now.checked_sub(begun));
             step.seconds = step.seconds.or_else(took);

@@ -76,8 +76,8 @@ impl Shadow {
         self.with_fields(user, hash.as_bytes(), day.as_bytes())
     }
 
-    /// The same with a user's hash from another one. The day on which it was set comes with
-    /// it, unless somebody set another one since it was as in `wrong`.
+    /// The same with a user's hash from `right`, and the day on which that was set. But a day that
+    /// is no longer the one in `wrong` stays: somebody changed it meanwhile.
     pub fn with_hash_from(
         &self,
         user: &str,

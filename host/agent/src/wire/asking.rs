@@ -32,7 +32,7 @@ impl Permits for Wire {
     }
 }
 
-/// What may be made of a question by what was heard last.
+/// What to do with a question, by the instructions that were heard last.
 #[derive(Debug, PartialEq, Eq)]
 enum Now {
     Asks,
@@ -125,7 +125,7 @@ impl Inner {
     fn keeps_gone(&self, operation: &str) {
         let gone = Some(operation.to_owned());
         if let Err(error) = self.keeps.change(|kept| kept.gone = gone) {
-            tracing::error!(%error, operation, "what is left of it is not kept, and no order brings it by itself");
+            tracing::error!(%error, operation, "that it is unfinished could not be kept: no later order completes it by itself");
         }
     }
 
@@ -141,8 +141,9 @@ impl Inner {
         Asking(self)
     }
 
-    /// Only what has written nothing turns back, and only what was ordered for a node that is
-    /// gone ends: nobody orders that again. What cannot be understood now may be later.
+    /// An operation turns back only if it has written nothing, and ends unfinished only if its node
+    /// was deleted, since nobody orders that again. Otherwise it waits: instructions that cannot be
+    /// understood now may be later.
     fn now(&self, heard: &Heard, operation: &str, what: What) -> Now {
         let Heard::Instructions(instructions) = heard else { return Now::Waits };
         let kept = self.keeps.get();
@@ -172,7 +173,7 @@ impl Inner {
         }
         let Some(order) = &instructions.order else { return Now::Waits };
         if order.operation != operation {
-            // One that is older was told by a replica that is behind.
+            // An older order comes from a replica of the service that lags behind.
             let is_newer = kept.taken.is_some_and(|taken| order.token > taken.token);
             return if is_newer {
                 turns("the node's order is another one by now")

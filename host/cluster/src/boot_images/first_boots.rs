@@ -14,13 +14,13 @@ use tread_model::text::and_more;
 /// The condition that names them.
 pub const FIRST_BOOTS_WITHIN_LIMIT: &str = "FirstBootsWithinLimit";
 
-/// For so long it stands what a machine said: by then its claim to be a node has ended.
+/// How long a machine's report counts: by then its claim to be a node has expired.
 const STANDS_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// How many are named.
 const NAMED: usize = 5;
 
-/// What the image of a machine has to be that boots into a pool, and why one that is too old
-/// joins all the same. None: nothing is asked of it.
+/// The limits for the image of a machine that boots into this pool; and, if a machine whose image
+/// is too old joins all the same, why. None: there are no limits.
 pub fn asked(facts: &Facts, report: &Report, pool: &str) -> Option<(Limits, Option<&'static str>)> {
     if report.mode == SkewMode::Automatic && facts.nothing().is_some() {
         return None;

@@ -58,7 +58,7 @@ pub(super) async fn run(settings: Settings, known: Known) {
         let made = report(&gathered.facts, &waits);
         measure(&settings, &gathered.facts, &made);
         let judged = known.publish(&gathered.facts, made);
-        // What is not listed may be there: nothing is made anew or said too early.
+        // Before everything was listed nothing is written: what seems to be missing may exist.
         if !gathered.unlisted().is_empty() || !settings.leads.now() {
             (again, look) = (None, None);
             continue;

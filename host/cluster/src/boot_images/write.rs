@@ -28,8 +28,8 @@ use tread_model::boot_images::Release;
 
 const IMAGES: &str = "bootimages";
 
-/// What the API server did not keep is written again after that: its definition
-/// may be a newer one by then.
+/// After this time fields that the API server dropped are written again: its definition of the kind
+/// may have been upgraded by then.
 const KEPT_AGAIN: Duration = Duration::from_secs(1800);
 
 /// What was written as a status, what the API server kept of it, and when: one

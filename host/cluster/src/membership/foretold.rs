@@ -66,7 +66,7 @@ pub fn foretell_of(booted: &str, given: &Labels, scene: &Scene<'_>) -> Option<Fo
     let labels = registered(&pool.name, given);
     let counts = pool_of(&labels, scene.pools);
     let is_own = counts.pool() == Some(&*pool.name);
-    // What boots as a worker and gets other labels besides is moved on purpose.
+    // A machine that boots as a worker and gets other labels as well is moved on purpose.
     let is_common = [MASTER, WORKER].contains(&&*pool.name) && pool.nodes.matches(&labels);
     if is_own || is_common || matches!(counts, Place::Unplaced(_)) {
         return None;
@@ -177,7 +177,7 @@ fn gap(
         return Some(format!("pool {} is paused", counts.name));
     }
     let most = most_unavailable(counts, scene.members);
-    // How many there are would be told anew with each.
+    // Without the current number: each change of it would be reported anew.
     (counts.unavailable.1 >= most).then(|| {
         format!("pool {} has as many nodes out of service as it may ({most})", counts.name)
     })

@@ -115,7 +115,8 @@ impl<'c> Changes<'c> {
             return;
         }
         let selectors = [before, now].into_iter().flatten().map(|it| &it.nodes);
-        // While one cannot be read nobody is placed, and these two count for everybody.
+        // While a selector cannot be read no node is placed in any pool, and `master` and `worker`
+        // matter for every node.
         self.all |= [MASTER, WORKER].contains(&name)
             || selectors.clone().any(|it| matches!(it, Selects::Unreadable(_)));
         self.selectors.extend(selectors);

@@ -12,7 +12,8 @@ use tread_kube::events::{Events, Note, Reason};
 
 /// More than these do not wait: what comes then is only counted.
 const ROOM: usize = 256;
-/// So long, in seconds, it is reported of a pool once on the pool, and of a few addresses in the log.
+/// In seconds: within this time each reason is reported once on a pool, and in the log for a few
+/// addresses.
 const WINDOW: u64 = 600;
 /// Of so many addresses.
 const ADDRESSES: usize = 10;
@@ -136,7 +137,8 @@ struct News {
 }
 
 impl Reported {
-    /// Forgets what was reported in an earlier window; how often more than the log said.
+    /// Begins a new window if it is time: forgets what was reported, and returns how many reports
+    /// the log left out.
     fn begin(&mut self, window: u64) -> u64 {
         if window == self.window {
             return 0;

@@ -1,4 +1,5 @@
-//! What nodes go through that boot into one pool, get the config of another, and go back.
+//! What happens to a node that booted into one pool, gets the config of another pool, and goes back
+//! to the first one.
 
 use super::foretold::Foretold;
 use crate::plans::Previewer;

@@ -50,8 +50,9 @@ impl Previewer {
         unselected(change, &cluster)
     }
 
-    /// What changes would do to the pools, together with all that is pending: also by
-    /// plans of others, where nodes do not say what they have and nobody renders.
+    /// What changes would do to the pools, together with all that is pending. If nobody renders a
+    /// pool, and its nodes do not say what they have, what is pending is read from the
+    /// DisruptionPlans.
     pub async fn preview(&self, changes: &[Edit]) -> Result<Vec<Preview>, NotKnown> {
         let mut previews = self.previewed(changes, false, Arc::new(|preview| preview)).await?;
         if previews.iter().all(|preview| preview.work.operated) {
@@ -75,8 +76,8 @@ impl Previewer {
         Ok(previews)
     }
 
-    /// What a change would do, for whoever may not read what is there; each preview
-    /// is gone when it has been taken.
+    /// What a change would do, told to somebody who may not read the configs in the cluster. Each
+    /// preview is dropped as soon as `take` has used it.
     pub(super) async fn preview_redacted<T: Send + 'static>(
         &self,
         change: &Edit,

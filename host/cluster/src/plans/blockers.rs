@@ -29,8 +29,7 @@ use tread_model::effect::Effect;
 const PAGE: u32 = 500;
 /// Of so many budgets pods are looked for: a cluster with more has another problem.
 const MOST: usize = 20;
-/// Of so many budgets of a namespace is looked whether another one holds the same pods: each is
-/// held against each.
+/// How many budgets of a namespace are checked for pods in common: each is compared with each.
 const KEPT: usize = 200;
 /// How many budgets are kept in all.
 const MOST_KEPT: usize = 5_000;

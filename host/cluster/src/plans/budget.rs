@@ -20,11 +20,11 @@ const LARGEST: usize = 96 << 20;
 /// The unit in which it is counted.
 const UNIT: usize = 1 << 10;
 
-/// Of so many changes in all pools together it is kept what plans say.
+/// How many changes the plans of all pools may keep together.
 const CHANGES: usize = 50_000;
 /// So many answers are put together in one plan: of each policy to each change.
 const ANSWERS: usize = 100_000;
-/// One plan has so many changes at most, and so many whatever else there is.
+/// How many changes one plan may have: the first number in any case, the second one at most.
 const OF_ONE: (usize, usize) = (100, 2000);
 
 /// How many changes a plan may have in a cluster with so many pools and policies.

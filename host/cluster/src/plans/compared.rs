@@ -21,7 +21,7 @@ pub(super) struct Made {
     /// The policies: those that decide now and did not before, or otherwise, and
     /// those that do not any more.
     pub(super) by: BTreeSet<String>,
-    /// Each with what it was before.
+    /// Plans by name, each with the effect that it had before.
     pub(super) gentler: Effects,
     pub(super) harsher: Effects,
 }
@@ -73,8 +73,8 @@ impl Deciders {
 }
 
 impl Compared {
-    /// Notes how some pools are described now. What the policies that changed since
-    /// each of them was last described make of its plans has to be reported.
+    /// Notes the plans of some pools as they are now. If policies changed since such a pool was
+    /// last noted, what they made of its plans has to be reported.
     pub(super) fn note(
         &mut self,
         now: &Arc<Deciders>,

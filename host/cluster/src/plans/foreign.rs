@@ -18,9 +18,9 @@ pub(super) fn is_ours(there: &Standing, pool: &Pool, wanted: &Described) -> bool
     there.pool == pool.name && there.cause == wanted.cause && there.owners.contains(&pool.uid)
 }
 
-/// Removes what stands in the place of a plan, and reports it. A plan is
-/// written by tread alone, and its name is all that others can go by. What is
-/// tread's own, and was not seen yet, is a conflict.
+/// Deletes somebody else's object that has the name of a plan, and reports it: only tread writes
+/// plans, and others find a plan by its name alone. If the object is tread's own, and the watch has
+/// not shown it yet, that is a conflict.
 pub(super) async fn remove(
     settings: &Settings,
     api: &Api<DisruptionPlan>,

@@ -310,7 +310,8 @@ async fn patch(settings: &Settings, object: &DisruptionPolicy, status: Value) ->
         false
     };
     for _ in 0..TRIES {
-        // Who was stopped before the request is sent finds that another one wrote.
+        // If this replica is paused here, and another one leads and writes meanwhile, the request
+        // fails with a conflict.
         if !settings.leads.now() {
             return false;
         }

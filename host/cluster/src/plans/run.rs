@@ -112,7 +112,7 @@ impl Passes {
 
     fn begin(&mut self, pass: Pass) {
         self.is_busy = true;
-        // Where the task has ended there is no answer either.
+        // If the task has ended, `outcome` gets no answer either.
         drop(self.ask.try_send(pass));
     }
 

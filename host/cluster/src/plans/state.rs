@@ -237,7 +237,7 @@ impl State {
         touched
     }
 
-    /// Looks again at who else has nodes: the pools of those of whom it is another by now.
+    /// Finds out again who else has nodes. Returns the pools of the nodes for which that changed.
     pub(super) fn flags(&mut self, cluster: &mut Cluster) -> Touched {
         let (leases, maintenances) = (self.leases.as_deref(), self.maintenances.as_deref());
         let leases = leases.into_iter().flat_map(BTreeMap::values).map(|lease| &**lease);

@@ -25,7 +25,7 @@ pub(super) enum Taken {
     Resumed(String),
     /// The cluster is to be updated.
     Updated,
-    /// Nothing, though it is about what could.
+    /// Nothing to nodes, although the request is for an object of such a kind.
     Nothing,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn says(taken: &Taken, cluster: &Cluster, plans: &[Arc<Described>]) -
     match taken {
         Taken::Nothing => Vec::new(),
         Taken::Updated => lines(cluster, cluster.pools.keys().map(String::as_str)),
-        // Paused by the other of the two, nothing comes to nodes yet.
+        // Pool and Rollout can both be paused: while the other one is, no change comes to nodes.
         Taken::Unpaused(pool) if cluster.wanted(pool).paused => Vec::new(),
         Taken::Resumed(pool) if cluster.pools.get(pool).is_some_and(|it| it.paused) => Vec::new(),
         Taken::Unpaused(pool) | Taken::Resumed(pool) => {

@@ -57,8 +57,8 @@ pub(super) fn note_in_all(cluster: &Cluster, wanted: &mut BTreeMap<String, Vec<A
     }
 }
 
-/// The same in the lines about a change, for pools of which no node is drained: it comes to all of
-/// their nodes.
+/// The same in the lines about a change, for pools of which no node is drained: a change comes to
+/// all nodes of its pools.
 pub(super) fn reword(cluster: &Cluster, lines: &mut [Line]) {
     for line in lines {
         let Some(pool) = line.drains() else { continue };

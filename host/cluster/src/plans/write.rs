@@ -31,7 +31,7 @@ pub(super) struct OfPool<'p> {
     pub(super) pool: Option<&'p Pool>,
     pub(super) wanted: &'p [Arc<Described>],
     pub(super) standing: &'p BTreeMap<String, Standing>,
-    /// Since when it is known what a pool has that nobody renders.
+    /// Since when tread knows what the nodes of a pool have that nobody renders.
     pub(super) known_since: i64,
     pub(super) keep: Retention,
     /// What the API server left of what was written.
@@ -45,7 +45,7 @@ pub(super) struct Wrote {
     pub(super) failed: Option<String>,
     /// tread's roles do not allow it.
     pub(super) lacks_rights: bool,
-    /// Of what somebody else was faster: it has to be looked at again.
+    /// A plan that somebody else wrote first: its pool has to be looked at again.
     pub(super) overtaken: Option<String>,
 }
 
@@ -209,7 +209,7 @@ fn ended_before(standing: &Standing) -> Option<i64> {
 
 /// What became of a plan that nothing makes necessary any more.
 fn over(pool: &Pool, (name, standing): (&str, &Standing), known_since: i64) -> Finding {
-    // What is to be rolled out is what was before the plan.
+    // Whether the pool is to have the config again that it had before this plan.
     let as_before = |target: &Configuration| {
         let settled = pool.settled.as_ref().unwrap_or(target);
         settled.name == target.name

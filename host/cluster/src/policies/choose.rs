@@ -104,8 +104,8 @@ pub fn choose(
                     && may_decide_again(object, kept)
                     && approval(&kept.claims).is_none()
             });
-            // Whoever ships a version that has to wait loses nothing by it, and
-            // nobody gets rid of the one before by it.
+            // While a new version waits for approval the last good one goes on deciding. So
+            // shipping a version that has to wait cannot be used to switch off the one before.
             return match before {
                 None => choice,
                 Some(_) => {
@@ -121,8 +121,8 @@ pub fn choose(
     {
         return decides(kept, State::LastGood, Deciding::LastGood);
     }
-    // Nobody checked what a bad module says: one claim that is none would spoil
-    // the way to all policies. What is known of better days comes first.
+    // Nobody checked the claims of a bad module, and one invalid claim would break routing for all
+    // policies: only usable ones are taken, after the claims that are known from before.
     let declared = usable_claims(claims.iter().cloned(), 1);
     // What an admin would have to approve costs nothing before that.
     let declared = if approval(&declared).is_none() { declared } else { Vec::new() };
@@ -132,8 +132,8 @@ pub fn choose(
     Choice { state, deciding: Deciding::Reboots(claims), needs_approval: None }
 }
 
-/// A policy that fails again and again, each time with other claims, has those
-/// of so many policies at most.
+/// However often a policy fails, each time with other claims, all of them together may cost no more
+/// than the claims of this many policies.
 const AT_MOST: usize = 2;
 
 /// Who decides for a policy whose object cannot be read.

@@ -254,9 +254,9 @@ fn why_withdrawn(snapshot: &Snapshot, source: &ConfigMapSource, uid: &str) -> St
     }
 }
 
-/// Whether an admin forbade something that the owner of the ConfigMap could have
-/// back by making it anew, if the object went with it. What was granted beside
-/// that goes no further: another module is not loaded, or decides nothing.
+/// Whether an admin restricted the policy in a way that the ConfigMap's owner could undo by making
+/// the ConfigMap anew, if the object were deleted with it. What the admin granted besides goes no
+/// further: another module is not loaded, or decides nothing.
 fn forbids(object: &DisruptionPolicy) -> bool {
     object.spec.mode != Mode::Enforce || object.spec.digest.is_some()
 }

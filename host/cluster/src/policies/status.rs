@@ -74,7 +74,7 @@ pub fn status(
         claims: claims.iter().map(ClaimStatus::from).collect(),
         claims_summary: Some(claims_summary(claims)),
         effects: Some(match &choice.deciding {
-            // Whatever it may answer at most: it does not.
+            // Not the range of answers that it declares, since the policy does not answer.
             Deciding::Reboots(claims) if !claims.is_empty() => Effect::Reboot.to_string(),
             _ => effects(claims),
         }),
@@ -85,8 +85,8 @@ pub fn status(
         conditions: before.conditions.clone(),
     };
     if version.is_none() && before.kept_in.is_some() && !is_gone(newest) {
-        // What an admin switched off, or cannot be had for a moment, may be
-        // needed again: it stays kept, and known by what it claimed.
+        // A policy that is switched off, or cannot be had for a moment, may be needed again: the
+        // status still names its copy and its digests.
         status.kept_in.clone_from(&before.kept_in);
         status.digest.clone_from(&before.digest);
         status.settings_digest.clone_from(&before.settings_digest);

@@ -9,7 +9,7 @@ use super::taints::LastingTaints;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A node that registered so long before it was seen first is new, in seconds.
+/// In seconds: a node that registered at most this long before nodes were watched counts as new.
 const NEW: i64 = 60 * 60;
 
 /// The nodes of all pools, those with the same config together.
@@ -133,8 +133,8 @@ impl Members {
         touched
     }
 
-    /// Counts a node with these taints, and no longer with those. Whether somebody may be alone by
-    /// that, or not any more: only one of whose taints there is one node can be.
+    /// Moves a node from the taints `gone` to the taints `new`. Returns whether that may change
+    /// which nodes are alone: only a node whose taints no other node has can be alone.
     fn count_taints(&mut self, gone: Option<&LastingTaints>, new: Option<&LastingTaints>) -> bool {
         let mut others = false;
         if let Some(gone) = gone

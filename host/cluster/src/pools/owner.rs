@@ -6,8 +6,8 @@ use super::pool::{Pool, Pools};
 /// How many digits end the name of a rendered config.
 const DIGITS: usize = 32;
 
-/// The pool that a config is of, and whether that is a guess: one that is gone leaves the
-/// pool in its name alone.
+/// The pool that a config belongs to, and whether that is a guess: of a config that is gone only
+/// the name is left to tell the pool.
 pub fn owner<'p>(config: &str, configs: &Configs, pools: &'p Pools) -> Option<(&'p Pool, bool)> {
     if let Some(config) = configs.get(config) {
         let owner = config.owner.as_ref()?;

@@ -8,7 +8,7 @@ use tread_model::joining::{self, Ambiguous, Requirement};
 /// What a pool selects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Selects {
-    /// Nothing: it says nothing. By what it says it might select everything; to OpenShift that
+    /// Nothing, since it is empty. An empty selector might as well mean everything; to OpenShift it
     /// means nothing.
     #[default]
     Nothing,

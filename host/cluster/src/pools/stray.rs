@@ -125,8 +125,8 @@ fn stray(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> Optio
     elsewhere(name, member, configs, pools).filter(|_| member.is_new)
 }
 
-/// What a stray would be if anybody had seen that it never counted where it booted into: nobody
-/// saw it since it registered. Somebody may have moved it on purpose.
+/// A node that would be a stray, had anybody watched it since it registered. Since nobody has, it
+/// may have counted in the pool that it booted into, and been moved on purpose.
 pub fn unseen(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> Option<Stray> {
     elsewhere(name, member, configs, pools).filter(|_| !member.is_new)
 }

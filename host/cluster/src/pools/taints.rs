@@ -23,8 +23,8 @@ impl LastingTaints {
         LastingTaints(lasting.map(|it| it.key.clone()).collect())
     }
 
-    /// Whether pods of a node with those others have a place on one with these, be it now or once
-    /// it is well and not cordoned: whatever their own node has, they tolerate.
+    /// Whether a node with these taints takes the pods of a node with the other ones, be it now or
+    /// once it is well and not cordoned. Pods are taken to tolerate all taints of their own node.
     pub fn takes_pods_of(&self, others: &LastingTaints) -> bool {
         self.0.is_subset(&others.0)
     }

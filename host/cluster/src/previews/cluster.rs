@@ -35,8 +35,8 @@ pub struct Cluster {
     pub unpaused: BTreeSet<String>,
     /// Objects that redirected image pulls, and when they were gone, in seconds.
     pub gone_mirrors: BTreeMap<MirrorKey, i64>,
-    /// Names of rendered configs that pools or nodes name, and that are not there:
-    /// who has not heard of one yet does not know that.
+    /// Rendered configs that pools or nodes name, and that the API server says do not exist: that
+    /// the watch has not shown one yet does not mean that.
     pub gone_configs: BTreeSet<String>,
     /// By pool, the MachineConfigs that it was made of and is not any more, and since
     /// when, in seconds.
@@ -116,8 +116,8 @@ pub enum Edit {
     NoMirror(MirrorKey),
 }
 
-/// What is written after the operator rendered, or may have been, has not been
-/// seen by it: times have only seconds.
+/// Whether something was written after the operator rendered, so that the operator has not seen it.
+/// Times have only seconds: the same second counts as after.
 pub(super) fn is_since(written: i64, rendered: i64) -> bool {
     written >= rendered
 }

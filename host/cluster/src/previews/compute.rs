@@ -184,7 +184,7 @@ fn attributed(
     if let [_] = parts {
         return vec![None];
     }
-    // Where nothing can be told, that is so for each: none is without effect.
+    // If no way could be planned, that holds for each part: none of them counts as harmless.
     if ways.iter().all(|way| way.plan.is_err()) {
         return vec![None; parts.len()];
     }

@@ -77,8 +77,8 @@ pub(super) fn operators_own<'f>(
     forecast.because.iter().filter(move |part| is_operators(forecast, ids, &part.id))
 }
 
-/// Whether the operator counts this as one of some changes. Of a config that it
-/// rejects that is all that it rejects, whoever is the cause.
+/// Whether something that the operator counts belongs to these changes. If the operator rejects the
+/// config, all that it rejects belongs to them, whichever change is the cause.
 pub(super) fn is_operators(forecast: &Forecast, ids: Option<&BTreeSet<String>>, id: &str) -> bool {
     let of_users =
         |id: &str| ["ssh-keys:", "password:", "users:"].iter().any(|kind| id.starts_with(kind));

@@ -187,7 +187,7 @@ pub(super) fn differences(old: &ReadSide<'_>, new: &ReadSide<'_>) -> Option<(Dig
     }
 }
 
-/// Tells sides apart of whose units something else may be told, where that is known.
+/// A digest for each side: sides with equal digests say the same of units. None: that is not known.
 pub(super) fn said_of_units(old: &ReadSide<'_>, new: &ReadSide<'_>) -> Option<[Digest; 2]> {
     match (old, new) {
         (ReadSide::Assembled(old), ReadSide::Assembled(new)) => {

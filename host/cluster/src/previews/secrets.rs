@@ -70,7 +70,7 @@ impl Guessed {
         if !secret.is_empty() {
             old.forget_files(&secret);
         }
-        // What the configs of a file are together follows from what is there, too.
+        // A fault that several configs have only together would also tell what is there.
         let follows = |fault: &Fault| {
             let path = fault.id.strip_prefix("file:").unwrap_or_default();
             secret.contains(path) && fault.field.ends_with(TOGETHER)

@@ -152,7 +152,7 @@ fn claimed_in_shadow(shadow: &Shadow, change: &PlannedChange) -> Option<String> 
     (!names.is_empty()).then(|| names.iter().map(claims).collect::<Vec<_>>().join(", "))
 }
 
-/// What advice for tread's policies leaves as it is, and what changes that.
+/// A sentence on what advice for tread's policies does not change, and on what would change it.
 fn beside_the_operator(forecast: &Forecast, id: &str) -> String {
     let reboots = |it: &Because| it.id == id && it.effect >= Effect::Drain;
     let is_its = ["file:", "unit:"].iter().any(|kind| id.starts_with(kind));

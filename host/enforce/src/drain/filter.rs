@@ -117,8 +117,8 @@ fn controller(pod: &Pod) -> Option<&OwnerReference> {
     owners.iter().find(|owner| owner.controller == Some(true))
 }
 
-/// Whether it was to be gone so long ago that nobody waits for it: with its own time to end, which
-/// its deletion has already.
+/// Whether the pod should have been gone for so long that it is not waited for any more. The time
+/// of its deletion already includes its grace period.
 fn is_forgotten(pod: &Pod, asked: &Asked, now: Time) -> bool {
     let due = pod.metadata.deletion_timestamp.as_ref().and_then(|at| time(at.0));
     asked.forget_after.zip(due).is_some_and(|(after, due)| now.since(due) > after)

@@ -192,8 +192,8 @@ impl Agents {
         let overwrite = adopt && order.is_some_and(|order| order.stage != UpdateStage::Closed);
         let pool = scene.pool_of(node);
         let target = || pool.and_then(|pool| pool.target.clone());
-        // What it says of itself counts for the configs of its pool alone: no other one is its to
-        // read.
+        // What an agent says that its disk has counts only for configs of its own pool: it must not
+        // read the config of another pool.
         let of_pool = pool.and_then(|_| scene.nodes.get(node)).map(|node| node.pool.as_str());
         let by_disk = || {
             let has = has.filter(|has| of_pool.is_some_and(|it| self.joining.is_of(it, &has.name)));

@@ -1,6 +1,7 @@
-//! Rollouts as tread makes them, also in place of those that somebody removed. Whoever removes one, by
-//! mistake or by a GitOps tool that prunes what it does not know, takes its pause, its limits and its
-//! windows with it. No node is begun by that: the next one is paused until somebody says otherwise.
+//! Rollouts as tread makes them, also in place of those that somebody removed. Whoever removes one,
+//! by mistake or by a GitOps tool that prunes what it does not know, also removes its pause, its
+//! limits and its windows. So the new one is paused until somebody resumes it: no node is begun by
+//! the removal.
 
 use serde_json::{Value, json};
 use tread_cluster::pools::Pool;

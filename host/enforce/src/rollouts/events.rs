@@ -168,7 +168,7 @@ impl EventReporter {
         };
         let nodes = of_pool.nodes.len();
         let Some(before) = self.pools.insert(name.to_owned(), now.clone()) else { return };
-        // What nodes have of a target that was one before is no news.
+        // If this target was one before, the nodes that already have it are no news.
         let known = if before.target == target { before.waves } else { old };
         if waves > known {
             let named: Vec<&str> = begun.iter().copied().take(NAMED).collect();

@@ -1,6 +1,6 @@
-//! What a look at a node would come to by what is watched: most changes are the agent's progress,
-//! and need nothing of the controller. Only what waits is decided here; what is to be done is
-//! decided by what is read for it.
+//! Whether a look at a node would only wait, decided by what is watched: most changes are the
+//! agent's progress, and need nothing of the controller. Acts are decided by what is read from the
+//! API server.
 
 use super::known::Moment;
 use super::marks::is_of;

@@ -24,7 +24,7 @@ pub(crate) async fn tidy(
     if over.is_empty() {
         return Ok(());
     }
-    // What the watch says of slots may be older than the mark: that comes after the slot.
+    // The slots are read, since the watch may lag: the mark is written after the slot.
     let slots = slots::read(&settings.acts).await?;
     // One that cannot be written keeps none of the others.
     let mut done = Ok(());

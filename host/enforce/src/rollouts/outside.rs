@@ -55,8 +55,8 @@ fn one(name: &str, place: &Place, by: By<'_>) -> Option<Outside> {
     })
 }
 
-/// Of a node that was never ordered anything, and has said of no config that it has it: its slot
-/// is given back by an order that nobody follows.
+/// The config of a node that never got an order, and never said that it has a config: its slot is
+/// given back by an order that no agent carries out.
 const NOTHING: Digest = Digest([0; 32]);
 
 fn ends_with(update: &NodeUpdate) -> Option<(ConfigName, Digest)> {

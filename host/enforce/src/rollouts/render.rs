@@ -124,8 +124,8 @@ impl Renderer {
         is_whole
     }
 
-    /// Forgets the text of what is in the cluster, and of what there is no room for: that is
-    /// rendered again once others were written.
+    /// Drops the text of each config that is in the cluster, and of those for which there is no
+    /// room: these are rendered again once others were written.
     fn forget_written(&mut self, is_there: impl Fn(&str) -> bool, room: usize) {
         let mut left = room;
         for known in self.made.values_mut() {

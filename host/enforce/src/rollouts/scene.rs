@@ -116,13 +116,13 @@ pub(crate) struct OfNode {
     pub(crate) needs_agent: bool,
     /// Whether nothing is under way on it, or nobody knows yet what is wanted of it.
     is_quiet: bool,
-    /// What was ordered of it, where the config of its pool cannot be made, or is not delivered
-    /// yet, or where it is in no pool any more: it ends with that.
+    /// The config that it was ordered to get, if the config of its pool cannot be made or is not
+    /// delivered yet, or if it is in no pool any more: then it ends with that one.
     ordered: Option<(ConfigName, Digest)>,
     /// Whether its agent has not ended its order for so long that it is taken for lost.
     pub(crate) is_lost: bool,
-    /// Whether it is in no pool any more. The one that it was in has its slot, and nothing new for
-    /// it.
+    /// Whether it is in no pool any more. Its slot still counts in its former pool, which gives it
+    /// no newer config.
     is_outside: bool,
 }
 
@@ -200,7 +200,7 @@ impl Scene {
         self.nodes.insert(name, node);
     }
 
-    /// Says whose turn it is: each pool counts what is down in the others, and outside of all.
+    /// Says whose turn it is. Each pool also counts the nodes that are down in others, or in none.
     fn take_turns(&mut self, by: By<'_>, down_outside: usize) {
         let all: usize = self.pools.values().map(|pool| pool.nodes.len()).sum();
         self.cap = cap_of_all(all);
@@ -396,7 +396,8 @@ impl OfPool {
                 }
                 _ => None,
             };
-            // Whoever begins to lead gives nothing back that is wanted as soon as that is known.
+            // A new leader that does not know the plan yet gives nothing back: it may still be
+            // wanted.
             let is_quiet = !is_planned || is_quiet(name, facts, update, standing.is_under_way, by);
             let machine = by.moment.machines.get(name).map(|it| it.machine.clone());
             let (pool, retries, turn) = (pool.name.clone(), standing.retries.clone(), None);

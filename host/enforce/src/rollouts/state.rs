@@ -88,8 +88,9 @@ pub(crate) fn standing(
     standing
 }
 
-/// Whether a step failed on a node on its way to this config, of a plan without a boot. While it is
-/// on its way to boot for that, nobody can say that it is well: asking to try again helps only then.
+/// Whether, on a node's way to this config, a step of a plan without a boot failed. While it is on
+/// its way to boot for that, nobody can say that it is well: an admin's retry ends this only after
+/// that.
 fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Standing) -> bool {
     let order = update.and_then(|update| update.spec.order.as_ref());
     let is_for_it =
@@ -98,7 +99,7 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Sta
     let is_unwell = standing.state == State::Failed || standing.retries.is_some();
     let failed_softly = is_unwell && order::failed_without_boot(order);
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
-    // Its order says so from the next write on, also where the one before was lost.
+    // The order says so only from its next write on: until then the agent's report counts.
     let needs_boot = report.is_some_and(|it| {
         it.phase == Phase::NeedsBoot && operation_text(it.operation) == order.operation
     });

@@ -52,7 +52,7 @@ struct Stuck {
 pub(crate) struct AllStuck(BTreeMap<String, Stuck>);
 
 impl AllStuck {
-    /// That a node is one, by what was known before it was looked at.
+    /// Notes that a node cannot be drained, with what was known before it was looked at.
     pub(crate) fn found(&mut self, node: &str, blocked: &[Blocked], by: &By, now: Instant) {
         let budgets = blocked.iter().flat_map(|it| {
             let namespace = it.pod.split_once('/').map_or("", |(namespace, _)| namespace);
@@ -92,14 +92,14 @@ impl AllStuck {
         self.0.insert(node.to_owned(), stuck);
     }
 
-    /// That what a node has could be read and written, which says nothing of its drain.
+    /// Notes that a node can be read and written again: that says nothing of its drain.
     pub(crate) fn is_read(&mut self, node: &str) {
         if self.failure(node).is_some() {
             self.is_none(node);
         }
     }
 
-    /// That a node is none.
+    /// Notes that a node is not stuck.
     pub(crate) fn is_none(&mut self, node: &str) {
         self.0.remove(node);
     }

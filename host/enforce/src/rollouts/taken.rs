@@ -11,8 +11,8 @@ const MOST: usize = 20;
 pub(crate) struct Taken(Option<BTreeMap<String, String>>);
 
 impl Taken {
-    /// Those that somebody has who had them not before, each with why it waits. Whoever begins to
-    /// lead has seen nothing before, and tells of nobody.
+    /// The nodes that somebody else took since the last look, each with why it waits. A new leader
+    /// has looked at nothing before, and reports none.
     pub(crate) fn news(&mut self, scene: &Scene) -> Vec<(String, String)> {
         let taken = scene.nodes.iter().filter_map(|(name, node)| {
             let why = node.taken.clone()?;
@@ -26,7 +26,7 @@ impl Taken {
         now.into_iter().filter(|(name, _)| !before.contains_key(name)).take(MOST).collect()
     }
 
-    /// That somebody else tells of them.
+    /// Forgets the last look: another replica reports from now on.
     pub(crate) fn forget(&mut self) {
         self.0 = None;
     }

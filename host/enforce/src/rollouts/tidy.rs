@@ -16,8 +16,9 @@ use tread_model::rendering::{Existing, Pool, unneeded};
 /// How many plans are listed at a time: they are large.
 const PAGE: u32 = 20;
 
-/// What stays though nobody names it yet: what machines boot with, which may claim so until their
-/// claims end, and what pools are to have, which may have been delivered just now.
+/// What stays though nothing names it yet: configs that machines boot with, which their nodes may
+/// name until their claims end, and configs that pools are to have, which may have been delivered
+/// just now.
 pub(crate) fn kept(served: &[String], made: &BTreeMap<String, Made>) -> BTreeSet<String> {
     let made = made.values().flatten().map(|made| &made.name);
     served.iter().chain(made).cloned().collect()

@@ -337,7 +337,7 @@ fn looked(
             let draining = Some(Draining { left, blocked, late_since });
             Looked { draining, ..Looked::at(Again::After(again)) }
         }
-        // Whose turn it is is said anew: it is another one's.
+        // Whose turn it is has to be decided again: it is another node's.
         Ok(Ended::Stuck(stuck, _)) => Looked { stuck, ..Looked::at(Again::After(again)) },
         Ok(Ended::NotItsTurn(_)) => Looked::at(Again::After(again)),
         Ok(Ended::Degraded(_)) => Looked { keeps_stuck: true, ..Looked::at(Again::Never) },

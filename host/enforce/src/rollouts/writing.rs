@@ -26,8 +26,8 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 const READ_AGAIN: Duration = Duration::from_millis(200);
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How long at most after one that is not about all of the API server: whoever keeps one object
-/// from being written delays all others by that.
+/// The longest wait after a failure that is about one object, and not about the whole API server:
+/// whoever blocks one object delays the writing of all others by this.
 const OF_ONE: Duration = Duration::from_secs(5);
 
 /// A sentence is no longer.

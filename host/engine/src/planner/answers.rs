@@ -160,9 +160,9 @@ impl Answers {
         }
     }
 
-    /// What the policy answers to this, asked now if it was not yet. None: others are
-    /// asking, and are not waited for. What was said of a secret is not remembered for
-    /// others: how soon there is an answer would tell them that it was asked before.
+    /// The policy's answer to this question. The policy is asked now if it was not asked before.
+    /// None: another plan is asking it, and the caller does not wait for that. Answers about a
+    /// secret are not kept for others: a quick answer would tell that the same was asked before.
     pub(super) fn to(
         &self,
         (question, policy): (Question, &Arc<Policy>),

@@ -62,8 +62,8 @@ impl Heard {
     }
 }
 
-/// What an admin should know of units that rules of theirs touch, whatever the
-/// configs say of these: what an admin says is done.
+/// Warnings about units that an admin's rules touch although the configs say that this is not
+/// gentle: what an admin says is done all the same.
 pub(super) fn warnings_of_rules<'u>(
     comparison: &Comparison<'_>,
     statements: &[Vec<Statement<'_>>],

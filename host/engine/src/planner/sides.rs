@@ -14,7 +14,7 @@ pub struct Sides<'c, 'a> {
     /// What tells their entries apart, where that is known already: as
     /// [`tread_model::config_digest::differences_of_pair`] gives it.
     pub differences: Option<(Digests, Digests)>,
-    /// Tells configs apart of whose units something else may be told, where that is known.
+    /// A digest for each config: configs with equal digests say the same of units. None: not known.
     pub units: Option<[Digest; 2]>,
 }
 

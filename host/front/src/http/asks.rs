@@ -56,7 +56,7 @@ impl Asks {
             question.await
         };
         let unavailable = |why: &str| {
-            // That is no answer with no.
+            // The API server did not say no, so this does not count against the peer.
             self.give_back(from);
             let sentence = format!("who asks cannot be found out ({kind}: {why}); try again");
             Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence)

@@ -115,7 +115,7 @@ impl Observed {
     /// From when on this candidate may try to take it.
     pub(super) fn free_at(&self, identity: &str, timings: &Timings) -> Instant {
         let own = timings.lease;
-        // Whoever held one that was deleted does not know it yet.
+        // The holder of a Lease that was deleted may not know that yet.
         let Some(lease) = &self.lease else { return self.since + own };
         let Some(spec) = &lease.spec else { return self.since };
         match spec.holder_identity.as_deref() {
@@ -166,7 +166,7 @@ pub(super) fn held(
     let mine = holder(&lease) == Some(identity);
     let spec = lease.spec.get_or_insert_default();
     if !mine {
-        // By which a stranger would have the API server's own controller choose.
+        // With these fields a stranger could have Kubernetes' own controller choose the leader.
         spec.strategy = None;
         spec.preferred_holder = None;
         spec.acquire_time = Some(MicroTime(now));

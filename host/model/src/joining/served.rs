@@ -141,7 +141,7 @@ pub enum Unserved {
 pub fn served(boots: &Boots<'_>, minor: Option<u8>) -> Result<Served, Unserved> {
     let mut config = boots.spec.get("config").cloned().unwrap_or_else(|| json!({}));
     let (pool, name) = (boots.pool.to_owned(), boots.config.to_owned());
-    // As long as a claim, and in nothing that could know it.
+    // A placeholder as long as a claim, which nobody could have written into the config.
     let mark = Digest::of(config.to_string().as_bytes()).hex();
     let mark: String = ["CLAIM", mark.as_str()].concat().chars().take(62).collect();
 

@@ -229,7 +229,8 @@ fn join(
     place: impl FnOnce(&Labels) -> Result<Vec<String>, Vec<String>>,
 ) -> Result<Joins, (Held, Option<Shown>)> {
     let (shown, has_moved) = good(facts, keys, lasts, by).map_err(|why| (why, None))?;
-    // Whoever comes later with this claim read it somewhere: it is this node's also while it is held.
+    // The claim stays this node's even while the node is held: another one that shows it read it
+    // somewhere.
     let held = |why: Held| (why, Some(shown));
     let gone = || if has_moved { Held::LastGone } else { Held::PoolGone };
     let pool = pool(shown.pool).ok_or_else(|| held(gone()))?;
@@ -248,9 +249,9 @@ fn join(
     Ok(Joins { claim, config, pool: pool.name, mark, labels })
 }
 
-/// What a node's claim is good for, and whether that is another pool than the one that it names.
-/// Of one that this node has shown before nothing counts but what was noted then: where its node was
-/// last, also if nobody has the key any more that signed it.
+/// What a node's claim is good for, and whether that is another pool than the one that the claim
+/// names. If this node has shown the claim before, only what was noted then counts: the pool that
+/// the node was in last, even if the key that signed the claim is gone.
 fn good(
     facts: &Facts<'_>,
     keys: &[Key],

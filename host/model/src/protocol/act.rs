@@ -9,10 +9,11 @@ use std::time::Duration;
 
 /// What is done next for a node.
 ///
-/// A version is a precondition: where the object has another one by now, nothing is written and
-/// everything is read again. Without a version nothing is asked; tread has no such act. The slots may
-/// have another version, but for one that was lost and is taken again, as long as what was told of
-/// them for this act is still so: the slot of the node, and whether there is room to take one.
+/// A version is a precondition: if the object has another version by now, nothing is written and
+/// everything is read again. Without a version there is no precondition; tread has no such act. The
+/// slots may have another version as long as what the act was decided by still holds: the slot of
+/// the node, and whether there is room to take one. That does not hold for a lost slot that is
+/// taken again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// The slot is written into the object of all slots.

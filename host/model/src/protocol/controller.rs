@@ -63,7 +63,7 @@ fn without_operation<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     let unavailable = disrupts.drains();
     let room = if unavailable { seen.room } else { seen.soft_room };
     match room || !G::ROOM {
-        // From then on an order that is not there was lost.
+        // Written first: from then on, an order that is missing was lost.
         true if seen.order.is_none() && disrupts != Disrupts::Nothing && G::LOST_ORDER => {
             write::<G>(seen, none_yet(seen, seen.id))
         }
@@ -72,9 +72,9 @@ fn without_operation<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     }
 }
 
-/// Whether a slot that was lost is taken again, for an operation that was begun before, whatever room
-/// there is. Nobody may have written the slots since they were read: the operation may have ended
-/// since, and others may have taken the room.
+/// Whether this act takes a lost slot again, for an operation that was begun before, even if there
+/// is no room. Nobody may have written the slots since they were read: the operation may have
+/// ended, and others may have taken the room.
 pub fn retakes(seen: &Seen, act: &Act) -> bool {
     let Act::TakeSlot { slot, .. } = act else { return false };
     let has = seen.slot.is_some_and(|has| has.operation == slot.operation);
@@ -160,8 +160,8 @@ fn give_order<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Act {
     write::<G>(seen, Order { config, disrupts, token, stage, given, ..order })
 }
 
-/// What may have been ordered in this operation, where somebody removed the NodeUpdate and it was
-/// made anew. The agent turns back, or says how far it is.
+/// The order that this operation may have had, if somebody removed the NodeUpdate and it was made
+/// anew. The agent then turns back, or says how far it is.
 fn lost<G: Guards>(seen: &Seen, slot: Slot, terms: &Terms) -> Option<Order> {
     let ours = Holder::Us(Some(slot.operation));
     let lease = seen.lease.filter(|lease| lease.holder == ours);

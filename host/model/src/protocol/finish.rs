@@ -21,7 +21,7 @@ pub(super) fn give_back<G: Guards>(seen: &Seen, terms: &Terms) -> Option<Act> {
     }
     if let Cordon::Ours(operation, _) = seen.cordon {
         return Some(match seen.order.is_some_and(|order| order.operation == operation) {
-            // Whatever else was read may be older than the mark.
+            // All else that was read may be older than the mark of this cordon.
             false => Act::Degrade,
             true if held(seen).is_some() && G::OTHERS_MARKS => {
                 let of = G::OWN_CORDON.then_some(operation);
@@ -99,7 +99,7 @@ pub(super) fn degraded<G: Guards>(seen: &Seen, terms: &Terms) -> Act {
     }
     let is_wanted = seen.wanted.is_some_and(|wanted| wanted.disrupts.drains());
     let begins = is_wanted && taken_by_another(seen, terms).is_none();
-    // The slot of a plan that drains nothing takes the place of no node that is down.
+    // The slot of a plan that drains nothing does not count as a node that is down.
     let has_room = seen.room || seen.slot.is_some_and(|slot| slot.unavailable) || !G::ROOM;
     if begins && has_room {
         let slot = Slot { operation: seen.id, unavailable: true };

@@ -8,20 +8,19 @@ use super::seen::{Cordon, HeldBy, Seen};
 use super::terms::Terms;
 use super::time::Time;
 
-/// No Lease went from one to another more often: far beyond what any node sees, and far from where
-/// the numbers of a Lease end.
+/// More transitions than any Lease really has, and far below the largest number that one can hold.
 const MOST: u32 = 1 << 30;
 
-/// The highest token that anybody knows of. Others remove Leases, and a new one counts from zero:
-/// the order remembers. Where that is lost too, the agent does.
+/// The highest token that is known. A Lease that others removed counts from zero again, so the
+/// order keeps the token; if the order is lost too, the agent still reports it.
 pub(super) fn last_token(seen: &Seen) -> u32 {
     let said = seen.report.map_or(0, |report| report.token);
     let ordered = seen.order.map_or(0, |order| order.token);
     if said > MOST { ordered } else { ordered.max(said) }
 }
 
-/// Whether the agent took a later order than this one, which it takes for a late one for ever:
-/// what the API server knows is older than what it knew.
+/// Whether the agent took a later order than this one, so that it will ignore this one for ever:
+/// the API server was restored from an older state.
 pub(super) fn is_outlived(seen: &Seen, order: &Order) -> bool {
     // One that says no token says nothing of that.
     let is_later = |it: Report| (order.token.max(1)..=MOST).contains(&it.token);
@@ -38,16 +37,16 @@ pub(super) fn lease_for<G: Guards>(
 ) -> Result<u32, Box<Act>> {
     let lasts = terms.lease_for(disrupts);
     let Some(lease) = seen.lease else {
-        // A request that makes one may come again when it is gone: it claims nothing.
+        // The Lease is made without a holder: a request that arrives again, after it is gone,
+        // claims nothing.
         return Err(Box::new(Act::MakeLease(Lease::ours(None, 0, seen.now, lasts, terms))));
     };
     if G::OTHERS_LEASE && lease.is_anothers(seen.now, terms) {
         return Err(Box::new(Act::Wait(Waits::Lease)));
     }
     let last = last_token(seen);
-    // What somebody else wrote there may be any number, and one that agents took for a token holds
-    // for ever.
-    // The one after the last is what tread itself writes.
+    // Somebody else may have written any number there, and a token that agents took counts for
+    // ever. Above the limit only the one after the last is taken: that is what tread itself writes.
     let is_token = lease.transitions <= MOST.max(last.saturating_add(1));
     let is_ours = lease.holder == Holder::Us(Some(operation)) && is_token;
     if is_ours && lease.left(seen.now) > lasts.saturating_sub(terms.lease / 3) {
@@ -63,8 +62,9 @@ pub(super) fn lease_for<G: Guards>(
     Err(Box::new(Act::WriteLease { onto, lease: ours }))
 }
 
-/// What a node's Lease has to say before its agent disrupts it for what it joins with: no order is
-/// under way, and no token is known. None: it says so. An error while somebody else holds it.
+/// What has to be written into a node's Lease before its agent may disrupt the node to bring what
+/// it joins with. There is no order then, and no token is known. None: nothing has to be written.
+/// It is an error while somebody else holds the Lease.
 pub fn lease_to_join(
     lease: Option<&Lease>,
     operation: Operation,
@@ -90,8 +90,8 @@ pub fn lease_to_join(
     Ok(Some(Lease::ours(Some(operation), token, now, lasts, terms)))
 }
 
-/// What the Lease of an order needs, if anything. While somebody else has the node it is not
-/// renewed: nothing begins meanwhile, and they may wait for that Lease.
+/// What has to be done about the Lease of an order, if anything. While somebody else has the node
+/// it is not renewed: nothing is begun then, and they may be waiting for the Lease.
 pub(super) fn upkeep<G: Guards>(seen: &Seen, order: &Order, terms: &Terms) -> Option<Act> {
     if order.disrupts == Disrupts::Nothing || held(seen).is_some() || !G::LEASE {
         return None;

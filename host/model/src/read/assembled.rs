@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 /// A MachineConfig as it was read by itself.
 #[derive(Debug)]
 pub struct ReadConfig {
-    /// What it is where no other config says anything of the same things, with the
-    /// digests of its entries.
+    /// The node config that it makes if no other MachineConfig says anything of the same things,
+    /// with the digests of its entries.
     alone: NodeConfig<'static>,
     files: Vec<Digest>,
     units: Vec<Digest>,
@@ -105,8 +105,8 @@ impl ReadConfig {
         !self.is_plain || shared.files.iter().any(has_file) || shared.units.iter().any(has_unit)
     }
 
-    /// The layer that this is in a side as the config of this number: all of it but the
-    /// files and units that no other config has.
+    /// This config as layer `number` of a side, without the files and units that no other config
+    /// has.
     fn layer(&self, number: u32, shared: &Shared<'_>) -> Layer {
         let mut layer = self.rest.clone();
         let files = self.written_files.iter();
@@ -153,9 +153,8 @@ fn sorted<'c, T>(mut entries: Vec<Of<'c, T>>) -> (Vec<Of<'c, T>>, BTreeSet<&'c s
     (entries, shared)
 }
 
-/// Puts a side together of MachineConfigs, each with what it is called, as
-/// [`super::side_in_order`] reads it. None: they do not make a side, or there is more to
-/// unpack than is.
+/// Puts a side together from MachineConfigs, each with its name, as [`super::side_in_order`] would
+/// read it. None: they do not make a side, or gzip unpacks to more than is allowed.
 pub fn assembled<'c>(configs: &[(&str, &'c ReadConfig)]) -> Option<Assembled<'c>> {
     let names: BTreeSet<&str> = configs.iter().map(|(_, it)| it.rest.name.as_str()).collect();
     let is_rendered = configs.iter().any(|(_, it)| matches!(it.rest.makeup, Makeup::Rendered(_)));
@@ -254,8 +253,8 @@ impl Assembled<'_> {
         (unpacked <= MAX_UNPACKED_TOGETHER).then(|| (of(old), of(new)))
     }
 
-    /// Tells two sides apart of whose units something else may be told. None: that may
-    /// follow from any file.
+    /// A digest that is equal for two sides that say the same of units. None: any file may say
+    /// something of them.
     pub fn said_of_units(&self) -> Option<Digest> {
         said_of_units(&self.config, &self.files, &self.units)
     }

@@ -4,8 +4,9 @@ use super::node::{Node, State};
 use super::turns::Pool;
 use super::why::Why;
 
-/// Why it is not drained for that yet, whatever room there is. It is a disruption that nobody
-/// planned: it waits for what a planned one waits for. `held` says there why it cannot be drained.
+/// Why the node is not drained for that boot yet, even if there is room. Nobody planned this
+/// disruption, so it waits for all that a planned one waits for. `held` then says why the node
+/// cannot be drained.
 pub fn waits_to_boot(pool: &Pool, node: &Node) -> Option<Why> {
     match () {
         () if node.state != State::NeedsBoot => None,

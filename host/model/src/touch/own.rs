@@ -47,15 +47,15 @@ const FSTAB: &str = "/etc/fstab";
 pub struct OwnUnits<'c> {
     /// Of unit files and drop-ins, by the name that they are written for.
     texts: ByName<'c, Text<'c>>,
-    /// What comes of which units when one is touched, by what those say of it, or links.
+    /// What happens to other units when one is touched, by what their texts or links say of it.
     comes: ByName<'c, (Does, Cow<'c, str>)>,
-    /// The same of names in which something stands that only systemd can tell.
+    /// The same for names with a part that only systemd can resolve.
     patterns: Vec<(Pattern, Does, Cow<'c, str>)>,
-    /// Units of which links say something that the configs do not hold.
+    /// Units of which a link says something that is not in the configs.
     elsewhere: BTreeSet<String>,
-    /// Systemd makes mounts of what a config says elsewhere.
+    /// A config has an fstab, from which systemd makes mounts.
     has_fstab: bool,
-    /// And of units that those mounts start.
+    /// An fstab has options of systemd's, by which its mounts may start units.
     has_fstab_of_units: bool,
     /// There is more than is looked at.
     too_much: bool,
@@ -201,7 +201,7 @@ impl<'c> OwnUnits<'c> {
         None
     }
 
-    /// Why it is not gentle that this comes of one unit, by what is said of it.
+    /// Why it is not gentle if `comes` happens to this unit, by what is said of it.
     fn why_not_at(
         &self,
         unit: &str,
@@ -271,8 +271,8 @@ impl<'c> OwnUnits<'c> {
         name.ends_with(".target") && !is_the_systems(name) && self.texts.get(name).any(is_whole)
     }
 
-    /// The units of which something is written, and that a name means which stands for
-    /// many.
+    /// The units with texts of their own to which a name for many units applies, such as a
+    /// template's.
     fn members(&self, family: &str, room: &mut usize) -> Vec<&str> {
         let members: Vec<&str> = self.texts.names().collect();
         *room = room.saturating_sub(members.len().saturating_mul(PER_PATTERN));
@@ -397,8 +397,8 @@ impl Next {
     }
 }
 
-/// Tells configs apart of which something else may be told here, by the digests of their
-/// files and units, each in order. None: links may lead to any file.
+/// A digest of all that a config says of units: configs with equal digests are judged alike here.
+/// `files` and `units` are the digests of its entries, in order. None: links may lead to any file.
 pub(crate) fn said_of_units(
     config: &NodeConfig<'_>,
     files: &[Digest],

@@ -104,7 +104,8 @@ impl Orders for Inbox {
                 None => false,
             };
             match is_another {
-                // It was never read: nobody is to think that it was carried out.
+                // The file was replaced and never read: it must not look as if it had been carried
+                // out.
                 true => {
                     refuse(&folder, &name, "an order that has ended has this id; give it another")
                 }

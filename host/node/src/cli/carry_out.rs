@@ -111,8 +111,8 @@ fn came_to_nothing(
     }
 }
 
-/// Says why it goes no further: it was not begun, or it waits for whoever mends that. What is
-/// known of another operation that stands is not touched.
+/// Says why an order goes no further: it was not begun, or it waits until somebody mends something.
+/// The status of another operation that stands is not touched.
 fn cut_short(tree: &Tree, id: &str, because: &str) -> Result<(), NodeError> {
     let known = Progress::read(tree)?.filter(|known| known.operation == id);
     let refused = Progress::refused(id, because);
@@ -181,8 +181,8 @@ fn carried_out_of(
             blocking(manager.daemon_reload(RELOAD))?.map_err(OperationError::from)?;
             watched(&manager, &Ended::Done)?;
         }
-        // Nothing took effect of an adoption that was killed while it wrote, and nobody has
-        // heard of that: it begins again.
+        // An adoption that was killed while it wrote had no effect, and nobody was told of it: it
+        // begins again.
         let is_adoption = matches!(given.order, Does::Adopt { .. });
         let has_no_plan = is_adoption && standing.record.order.is_null();
         if !(has_no_plan && matches!(ended, Ok(Ended::WentBack { .. }))) {
@@ -218,7 +218,8 @@ fn carried_out_of(
                 Adopt::Ask | Adopt::Overwrite => Vec::new(),
             };
             let order = (&*given.id, config, differs);
-            // Nobody knows what runs with which contents where another operation was given up.
+            // If another operation was given up, nobody knows which contents the running services
+            // have read.
             let boots = given.gives_up.is_some();
             let adopted = async {
                 let ended = node.adopt_with(order, &others, &of_os, (drained, boots)).await?;
@@ -243,7 +244,7 @@ fn watched(manager: &Manager, ended: &Ended) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// How this order ended, where only the process that carried it out did not end well.
+/// How this order ended, if it has ended and only the process that carried it out died after that.
 fn ended_before(tree: &Tree, given: &Given) -> Result<Option<Ended>, NodeError> {
     let Some(progress) = Progress::read(tree)? else { return Ok(None) };
     if progress.operation != given.id {

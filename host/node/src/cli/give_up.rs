@@ -10,9 +10,10 @@ use crate::orders::{Does, Given};
 use crate::progress::{Phase, Progress};
 use crate::tree::Tree;
 
-/// Ends what stands, where the order says so: whatever it is by an admin's word on the node, also
-/// where it cannot be read; else the one that is named, and only if it is degraded. Says what it
-/// was. What this order began itself, before a crash, is gone on with.
+/// Ends the operation that stands, if the order says so. An admin's order on the node ends any
+/// operation, even one that cannot be read; another order ends only the one that it names, and only
+/// if that is degraded. Says which one it was. An operation that this order itself began before a
+/// crash is not ended.
 pub(super) fn give_up(
     tree: &Tree,
     host: &ThisHost,

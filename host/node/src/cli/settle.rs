@@ -37,8 +37,9 @@ impl RootArgs {
         let tree = self.tree()?;
         let settled = {
             let journal = match Journal::open(&tree) {
-                // A service that needs this unit is restarted while an operation is on its way,
-                // which settles itself: by its own plan, or while its names are mixed.
+                // A service that needs this unit is restarted during an operation, by the
+                // operation's own plan or while its names are mixed. The operation settles itself:
+                // only mixed names are waited for.
                 Err(JournalError::Busy) if self.runs() => {
                     let deadline = Instant::now() + MIXED;
                     // Where it cannot be looked, as while the operation ends, it is looked again.
@@ -103,8 +104,8 @@ impl RootArgs {
     }
 }
 
-/// What systemd read of its units before this is older than what is there. Names are whole
-/// whether or not it is heard: whoever goes on tells it again.
+/// Has systemd read its units again: it read them before the files were settled. If that fails, the
+/// files are whole all the same, and whoever goes on with the operation tells systemd again.
 fn reload() -> io::Result<()> {
     if let Err(problem) = blocking(reload_before_the_bus(Path::new(PRIVATE), RELOAD))? {
         show::line(&format!("systemd did not read its units again yet: {problem}"))?;

@@ -18,10 +18,9 @@ pub(super) struct Resolved {
     pub(super) changed: bool,
     /// The entries that somebody else changed.
     pub(super) left: Vec<usize>,
-    /// Those that are to be free, and that a mount covers which came since.
+    /// Entries whose name is to go, and whose place is covered by a mount that came later.
     pub(super) covered: Vec<usize>,
-    /// Those that have yet to change, where they could be on the mount of a stage that is
-    /// not there.
+    /// Entries that may have yet to change, on a mount that is missing together with their stage.
     pub(super) away: Vec<usize>,
     /// Those that could not be given the state that holds.
     pub(super) failed: Vec<(Place, JournalError)>,
@@ -115,17 +114,17 @@ fn resolve<'r>(
     resolved
 }
 
-/// Whether the way to an entry, as far as there is one, leads onto another mount than it did:
-/// its stage was on the same.
+/// Whether the way to an entry, as far as there is one, leads onto another mount than before. The
+/// entry's stage is on the mount that it led onto.
 fn is_covered(tree: &Tree, entry: &Entry, stage: &Folder) -> bool {
     let mount = |folder: &Folder| folder.own_stat().ok().map(|stat| stat.mount);
     let reached = tree.reach(&entry.folder).ok();
     reached.is_some_and(|reached| mount(&reached.folder) != mount(stage))
 }
 
-/// Whether an entry that has no stage any more may be on a mount that is not there: what is
-/// found in its place is not what holds, or nothing is, which says nothing. That a name went
-/// away was on the disk before it was committed.
+/// Whether an entry whose stage is missing may be on a mount that is missing: what is found in its
+/// place is not the state that holds, or nothing is found, which proves nothing. Only that a name
+/// was removed is certain: that was on the disk before the commit.
 fn may_be_away(tree: &Tree, entry: &Entry, right: &Found) -> bool {
     if *right == Found::Absent {
         return entry.new != Found::Absent;

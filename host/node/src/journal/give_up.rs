@@ -109,8 +109,8 @@ struct Kept {
     stages: BTreeSet<usize>,
 }
 
-/// Keeps what belongs to these entries, and nothing else of their stages. A stage that is not
-/// there is on a mount that is not.
+/// Keeps what is staged for these entries, and nothing else of their stages. If a stage is missing,
+/// so is the mount that it is on.
 fn keep(
     tree: &Tree,
     record: &Record,

@@ -1,6 +1,5 @@
-//! A password that changes: the entry is about one field of /etc/shadow. The rest of the
-//! file is whatever it is at the moment in which the name changes, and so it is again when
-//! an operation is settled or taken back.
+//! A change of a password: its entry is about one field of /etc/shadow. The rest of the file stays
+//! as it is at the moment of the change, also when an operation is settled or taken back.
 
 use super::entry::Entry;
 use super::error::{JournalError, io_at};

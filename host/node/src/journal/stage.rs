@@ -86,7 +86,8 @@ pub(super) fn open(tree: &Tree, record: &Record) -> Vec<Result<Option<Folder>, P
         };
         let opened = |name: &str| open_own(&parent, name).map_err(|it| PathError::io(path, it));
         match opened(name)? {
-            // Whoever gave the operation up was killed before that was written down.
+            // The process that gave the operation up was killed before that was written down: it
+            // had renamed the stage already.
             None => opened(&given_up_name(name)),
             there => Ok(there),
         }
@@ -224,7 +225,7 @@ fn sweep_beside(parent: &Folder, but: &str) -> io::Result<()> {
     stages.try_for_each(|name| remove_one(parent, name))
 }
 
-/// Whether a stage is not there that was: its mount is not, or somebody removed it.
+/// Whether a stage has disappeared: its mount is missing, or somebody removed it.
 pub(super) fn is_away(tree: &Tree, path: &str) -> bool {
     let there = || {
         Ok::<_, PathError>(match tree.place(path)? {
@@ -252,8 +253,8 @@ fn remove_from(stage: &Folder, name: &str) -> io::Result<()> {
     }
 }
 
-/// Somebody put something into a folder, mounted something there, or put something else in its
-/// place: it is theirs.
+/// A folder that cannot be removed since somebody put something into it, mounted something on it,
+/// or replaced it, is theirs: that is no error.
 pub(super) fn unless_of_others(removed: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{DirectoryNotEmpty, NotADirectory, ResourceBusy};
     let is_of_others = |error: &io::Error| {

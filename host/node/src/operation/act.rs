@@ -64,8 +64,8 @@ fn in_config(config: &NodeConfig<'_>, name: &str) -> InConfig {
     }
 }
 
-/// How many processes died in the middle of a step in this boot, since the operation has its
-/// direction: those that were told to end did not.
+/// How many processes died in the middle of this step, in this boot and since the operation last
+/// changed its direction. A process that was told to end is not counted.
 fn died(notes: &[Note], index: usize, this_boot: &str) -> usize {
     let back_at = notes.iter().rposition(|note| matches!(note, Note::Back { .. }));
     let (mut died, mut is_begun) = (0, false);
@@ -85,7 +85,8 @@ fn died(notes: &[Note], index: usize, this_boot: &str) -> usize {
     died
 }
 
-/// That a step is on its way. Whoever drops it before it is over was told to end.
+/// A step that is being carried out. If this is dropped before the step is over, the process was
+/// told to end.
 struct Within<'w> {
     journal: &'w Journal,
     step: usize,
@@ -102,7 +103,7 @@ impl Drop for Within<'_> {
     fn drop(&mut self) {
         // A panic is a crash.
         if self.goes_on && !std::thread::panicking() {
-            // Where there is no room for it, it counts as one.
+            // If there is no room for the note, it counts as a crash.
             let _ = self.journal.note(&Note::LeftOff { step: self.step });
         }
     }
@@ -166,7 +167,7 @@ impl Going<'_> {
 
     /// Tells each unit of the plan again what is there; why one is not well, if one is not.
     pub(super) async fn units_again(&self) -> Result<Result<(), String>, OperationError> {
-        // All of them are told again after each death, so that the first stands for all.
+        // After each crash all units are told again, so that the first step counts for all of them.
         let within = match self.begins(0)? {
             Ok(within) => within,
             Err(why) => return Ok(Err(why)),

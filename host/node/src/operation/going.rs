@@ -59,7 +59,7 @@ impl Going<'_> {
         }
         let missing = match self.os_is_missing().await {
             Ok(missing) => missing,
-            // Who cannot look does not know that it is not there.
+            // That nobody can look does not prove that something is missing.
             Err(why) if self.was_booted() => return self.degraded(&why).await,
             Err(why) => Some(why),
         };

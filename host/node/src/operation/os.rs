@@ -97,7 +97,7 @@ impl Node<'_> {
             let at = left.iter().position(|it| it == *argument);
             at.map(|at| left.swap_remove(at)).is_some()
         };
-        // What is there of the config counts as put there by it.
+        // What the node already has of the config counts as put there by the config.
         let from = Wish {
             image: there.image,
             arguments: wish.arguments.iter().filter(|it| is_there(it)).cloned().collect(),
@@ -155,8 +155,8 @@ impl Node<'_> {
         }))
     }
 
-    /// What is staged is the config's own where an operation that waited for a boot ended
-    /// before the next one could take it along.
+    /// What is staged may come from this config itself: if an operation that waited for a boot
+    /// ended before the next one could take it over.
     async fn is_ours(&self, os: &Os<'_>, wish: &Wish) -> Result<Option<Due>, OperationError> {
         let Some(tool) = os.tool()? else { return Ok(None) };
         let (there, booted) = (os.look(tool).await?, os.booted_arguments()?);
@@ -258,8 +258,8 @@ impl Going<'_> {
         Ok(Some((os, tool, due)))
     }
 
-    /// What of the operating system is not booted as it is due; nothing if all is. Whoever
-    /// cannot look cannot say that it is.
+    /// What of the operating system is due and not booted; nothing if all of it is. It is an error
+    /// if nobody can look.
     pub(super) async fn os_is_missing(&self) -> Result<Option<String>, String> {
         self.asked_again(async || match self.due()? {
             Some((os, tool, due)) => os.is_booted(tool, due).await,

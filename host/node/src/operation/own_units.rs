@@ -13,8 +13,8 @@ use tread_model::plan::VerifiablePlan;
 const ID: &str = "own-units";
 
 impl Node<'_> {
-    /// Begins with a node as [`Node::adopt`] does, once those that are missing of these units
-    /// are there. The node may have to boot whatever differs.
+    /// Begins with a node as [`Node::adopt`] does, once those of these units that are missing are
+    /// there. With `boots` the node has to boot even if nothing differs.
     pub async fn adopt_with(
         &self,
         order: (&str, Documents, Adopt),
@@ -50,8 +50,9 @@ impl Node<'_> {
         Ok(())
     }
 
-    /// Writes those that are missing, by an operation of their own: one that is gone back from
-    /// at boot does not take away who does that. Whether any was missing.
+    /// Writes those that are missing, by an operation of their own: if another operation is gone
+    /// back from at boot, the unit that does so must not be removed with it. Whether any was
+    /// missing.
     pub(super) fn own_units_first(
         &self,
         journal: &Journal,

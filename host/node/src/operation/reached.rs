@@ -14,7 +14,8 @@ impl Node<'_> {
         self.asked_before("is not reached now").await.1
     }
 
-    /// The API server that this node reaches; else, where it has one, what that means.
+    /// The API server that this node reaches; or, if it has one and does not reach it, what that
+    /// means.
     pub(super) async fn asked_before(&self, is_not: &str) -> (Option<Server>, Option<String>) {
         let follows = "a node that is cut off by this change will not go back by itself";
         let server = match Server::of(&self.tree, self.terms.api_server.as_deref()) {

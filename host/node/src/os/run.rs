@@ -51,7 +51,7 @@ impl Os<'_> {
         for _ in 0..MOST {
             let there = self.look(tool).await?;
             if there.next.is_some() && self.differs(&there, due)?.is_none() {
-                // It is booted already: what is staged is of a config in between.
+                // All is booted already: what is staged belongs to a config in between.
                 self.unstage(tool).await?;
                 continue;
             }
@@ -63,7 +63,7 @@ impl Os<'_> {
                 Tool::Bootc => (bootc::PROGRAM, bootc::next(due, there.at_next_boot())),
             };
             let Some(args) = args else { return Ok(()) };
-            // The end of one that ran before a crash may have been heard once.
+            // What was heard first may be the end of the same command from before a crash.
             if args == last && again {
                 let missing = due.missing(there.at_next_boot());
                 let missing = missing.unwrap_or_else(|| ARGUMENTS.to_owned());
@@ -158,7 +158,8 @@ impl Os<'_> {
     }
 
     async fn run(&self, program: &str, args: Vec<String>, limit: Duration) -> Result<(), OsError> {
-        // The same words are the same command, for whoever comes after a crash.
+        // The unit is named after the command line, so that the same command is found after a
+        // crash.
         let digest = Digest::of(args.join("\n").as_bytes()).hex();
         let verb = args.first().map_or("", String::as_str);
         let name = format!("os-{verb}-{}", digest.get(..12).unwrap_or_default());

@@ -90,7 +90,7 @@ impl ByFile {
                     }
                 }
                 _ => {
-                    // That it is removed is told once nobody has it open.
+                    // The removal of the folder is noticed only once nobody has it open.
                     drop(folder);
                     notices.next().await?;
                 }

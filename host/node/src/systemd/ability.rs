@@ -64,7 +64,7 @@ fn why_not(ask: Ask, now: &UnitFacts, new: InConfig) -> Option<String> {
     if new.masks {
         return None;
     }
-    // What the new text says holds where it is the whole of the unit, else either may.
+    // The new text decides if it is the whole unit; if not, the unit as it is now counts too.
     let can_reload = match new {
         InConfig { defines: true, changes: true, can_reload, .. } => can_reload,
         InConfig { can_reload, .. } => can_reload || now.can_reload,

@@ -1,5 +1,5 @@
-//! A program of the host that lasts as long as it needs, as a unit without a file: neither
-//! whoever started it nor what that one runs in takes it along.
+//! A program of the host that runs as long as it needs, as a unit without a file: it outlives
+//! whoever started it, and whatever that one runs in, such as a container.
 
 use super::bus::Unanswered;
 use super::facts::{Active, Load, UnitFacts};
@@ -48,7 +48,8 @@ impl Manager {
         Ok(runs(&self.facts(unit).await?))
     }
 
-    /// Starts it. One that a signal ends is started again, and one that ended is forgotten.
+    /// Starts it. If a signal ends it systemd starts it again; once it has ended systemd forgets
+    /// the unit.
     pub async fn start_lasting(&self, lasting: &Lasting<'_>) -> Result<Started, Problem> {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let commands = vec![exec(&lasting.argv, false)];

@@ -6,8 +6,8 @@ use crate::tree::{Folder, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// Ways change while they are walked. So often it is begun anew; then the next full check
-/// does it.
+/// Ways may change while they are walked. The walk is begun anew this often; what is missed after
+/// that is found by the next full check.
 const MOST_PASSES: usize = 8;
 
 /// A name in a folder, and what it is about.

@@ -27,7 +27,7 @@ pub(super) fn in_words(pools: &[Vec<&Described>], max: Effect) -> String {
 
 fn of_pool(plans: &[&Described], max: Effect) -> Option<String> {
     let beyond = plans.iter().filter(|plan| plan.effect > max);
-    // The last of equals: what brings it, rather than all of it together.
+    // Of equals the last one: a plan for a single change rather than the one for all of them.
     let worst = beyond.max_by_key(|plan| plan.effect)?;
     let mut changes: Vec<(&str, Effect)> = changes(plans, max).into_iter().collect();
     let head = changes_of(worst).into_iter().find(|(_, effect)| *effect == worst.effect);

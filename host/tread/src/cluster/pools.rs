@@ -88,12 +88,11 @@ pub enum PoolsCommand {
         /// The pool
         #[arg(value_name = "POOL")]
         pool: String,
-        /// Exchange the pool's token first: machines that have the one before it are served too, until
-        /// that is ended by --end-overlap
+        /// Exchange the pool's token first: machines that have the former token are still served,
+        /// until --end-overlap ends that
         #[arg(long, conflicts_with = "end_overlap")]
         renew: bool,
-        /// End that: no machine is served any more that has the token before this one. Nothing else
-        /// is printed
+        /// Stop serving machines that have the former token. Nothing else is printed
         #[arg(long)]
         end_overlap: bool,
         /// Where tread runs

@@ -20,10 +20,10 @@ pub(super) struct Prepared {
     pub(super) unknown: BTreeMap<String, NotKnown>,
 }
 
-/// The cluster as it is now. Of pools that nobody renders it has to be known what
-/// they were made of before anything changed; of the others, which configs that
-/// somebody names are gone. A config of which the API server knows and the watch
-/// has not told yet brings its pools again when it does.
+/// The cluster as it is now. For pools that nobody renders, this finds out what they were made of
+/// before anything changed; for the others, which of the configs that are named no longer exist. If
+/// the API server has a config that the watch has not shown yet, its pools are looked at again when
+/// the watch shows it.
 pub(super) async fn prepare(previewer: &Previewer, pools: &BTreeSet<String>) -> Prepared {
     let cluster = previewer.snapshot();
     let mut unknown = BTreeMap::new();
@@ -37,7 +37,7 @@ pub(super) async fn prepare(previewer: &Previewer, pools: &BTreeSet<String>) -> 
     let cluster = {
         let mut now = previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
         now.baselines.extend(found);
-        // A config that was heard of since then is not gone.
+        // A config that the watch has shown meanwhile is not gone.
         let gone = gone.into_iter().filter(|config| !now.configs.contains_key(config));
         let gone: Vec<String> = gone.collect();
         now.note_gone(gone);

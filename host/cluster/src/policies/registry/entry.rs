@@ -61,7 +61,7 @@ pub(super) enum Loading {
 pub(super) enum Due {
     /// Nothing: it was tried. When it is tried again, if it is.
     Tried(Option<Instant>),
-    /// Nothing: it is being loaded, or one that has to do.
+    /// Nothing: it is being loaded, or a version is that differs only by a write of its ConfigMap.
     Runs,
     /// It has to be loaded.
     Load,
@@ -181,8 +181,8 @@ impl Entry {
             return Due::Tried(again);
         }
         if let Loading::Runs { job, is_outdated, .. } = &mut self.loading {
-            // Whoever writes all the time would else keep it from ever being
-            // loaded, and what an admin says of it from taking effect.
+            // The load goes on although its ConfigMap was written: constant writes would otherwise
+            // keep the policy from ever being loaded, and an admin's settings from taking effect.
             *is_outdated = job.what != *recipe;
             if job.what.is_as_before(recipe) {
                 return Due::Runs;

@@ -100,9 +100,9 @@ impl Hands {
         Done::Loaded { uid, recipe: Box::new(recipe), loaded: Box::new(loaded) }
     }
 
-    /// The ConfigMap, once it is its namespace's turn: as many modules are in
-    /// memory as are compiled at the same time. Whoever is not answered gives the
-    /// turn back before the next try.
+    /// Fetches the ConfigMap when it is its namespace's turn: so only as many modules are in memory
+    /// as are compiled at the same time. Without an answer the turn is given back before the next
+    /// try.
     async fn fetched_in_turn(&self, place: &Place, takes_long: bool) -> (ConfigMap, Turn) {
         let (namespace, name) = place;
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);

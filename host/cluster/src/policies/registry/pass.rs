@@ -171,7 +171,8 @@ impl Registry {
         let mut is_final = entry.tried().is_some_and(|tried| tried.recipe == recipe);
         let cannot_decide = match &attempt {
             Attempt::Bad { failure, .. } => failure.kind != FailureKind::Missing,
-            // Unless it is the one that has decided so far, and may no longer.
+            // If the version that has to wait for approval is the kept one itself, there is no
+            // other to look for.
             Attempt::Good(version) => {
                 has_to_wait(object, version, claims) && !stands(object, version)
             }
@@ -203,15 +204,15 @@ impl Registry {
             match entry.copy_of(version) {
                 Copy::Written { place, .. } => kept = Some((version.clone(), place.clone())),
                 Copy::Failed { again, why, .. } if Instant::now() < *again => {
-                    // What is there now is on its way.
+                    // The ConfigMap already holds a newer version, which is on its way.
                     is_final = *why != NotCopied::Moved;
                     self.look_by(*again);
                 }
                 _ if !self.leads() || !is_kept(&recipe.origin) => {}
                 _ if stands(object, version) => {}
                 again => {
-                    // The first time, the status waits for the copy: it tells
-                    // every replica what to go back to.
+                    // The first time, the status waits until the copy is written: the status tells
+                    // every replica which copy to fall back to.
                     is_final = matches!(again, Copy::Failed { why: NotCopied::Refused, .. });
                     self.copy(object, entry, &recipe);
                 }
@@ -256,14 +257,14 @@ impl Registry {
         terms: &Terms,
     ) -> Result<Option<Good>, Pending> {
         let Some(sought) = Sought::of(object, terms) else { return Ok(None) };
-        // Not even until it was looked for.
+        // A version that does not match the pin never decides, not even while it is looked for.
         if object.spec.digest.as_ref().is_some_and(|pin| *pin != sought.digest) {
             return Ok(None);
         }
         if let Some(last) = entry.last.as_ref().filter(|last| sought.is(last)) {
             return Ok(Some(last.clone()));
         }
-        // Until it is there it is as if it were lost, unless it is the first try.
+        // After a first try that failed, the version counts as lost until it is loaded.
         let tries = match entry.search.of(&sought, Instant::now()) {
             Searched::Lost => return Ok(None),
             Searched::Waits(again) => {
@@ -313,8 +314,8 @@ fn is_new(object: &DisruptionPolicy) -> bool {
     config_map_of(object).is_some() && undecided
 }
 
-/// How the newest version did, as the status says: until it was tried here, what
-/// could not decide before does not, and nobody waits for it.
+/// The failure of the newest version, as the status has it: until this replica has tried that
+/// version, it counts as failed, and nobody waits for it.
 fn as_it_was_said(object: &DisruptionPolicy) -> Option<Attempt> {
     config_map_of(object)?;
     let said = object.status.as_ref()?.failure.as_ref()?;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the leader before sent may arrive until then, a status that names a copy
-/// for example: no request takes longer.
+/// How long a new leader waits before it sweeps: requests of the leader before it, for example a
+/// status that names a copy, may arrive until then. No request takes longer.
 pub(super) const SETTLES_AFTER: Duration = Duration::from_secs(30);
 
 /// Before a list that failed is asked for again.

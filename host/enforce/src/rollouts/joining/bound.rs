@@ -3,7 +3,7 @@
 use tread_model::digest::Digest;
 use tread_model::joining::Mark;
 
-/// Behind all else that stood there first, of a node that is held.
+/// The word for a node that is held, behind the fields of the first version of the format.
 const HELD: &str = "held";
 /// Before the mark of the pool that the node was in last.
 const POOL: &str = "pool:";

@@ -90,9 +90,9 @@ struct Known<'a> {
     made: BTreeMap<&'a str, i64>,
 }
 
-/// What nodes are to have, once one of them runs it well; else the newest that one runs well; else
-/// the last good one, also where none has said yet what it has; of a pool without nodes, and of one
-/// that had no good one yet, what they are to have. `None`: there is none yet.
+/// The config to serve: the target, once a node runs it well; else the newest config that a node
+/// runs well; else the last good one, even if no node has said yet what it has; for a pool without
+/// nodes, or without a good config so far, the target. `None`: there is none yet.
 fn choose<'a>(known: &Known<'a>) -> Option<&'a str> {
     let is_there = |config: &&str| known.made.contains_key(*config);
     let target = known.target.filter(is_there);

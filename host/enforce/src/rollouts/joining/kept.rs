@@ -216,8 +216,9 @@ impl Record {
         (missing, next)
     }
 
-    /// What needs not be noted any more: a node registered by it, or by what its machine was served
-    /// later. One that shows its claim has registered, whatever becomes of it.
+    /// The machines that need not be noted any more: a node registered with this claim, or with a
+    /// later one from the same address. A node that shows a claim has registered, whatever becomes
+    /// of it.
     pub(super) fn came(&self, shown: &BTreeSet<String>) -> impl Iterator<Item = &String> {
         let by = |id: &String| self.claims.contains_key(id) || shown.contains(id);
         let mut by_address: BTreeMap<(&str, &str), u64> = BTreeMap::new();
@@ -231,8 +232,8 @@ impl Record {
         self.fetched.iter().filter(move |(_, it)| came(it)).map(|(id, _)| id)
     }
 
-    /// What is written to note that machines were served. Of an address that has too many the
-    /// oldest goes, and so it does where all of them are too many: of the address that has most, in the
+    /// What is written to note that machines were served. If there are too many of an address, its
+    /// oldest go; if there are too many in all, the oldest of the address that has most, in the
     /// pool that has most.
     fn noting(&self, new: &[(String, Fetched)]) -> Map<String, Value> {
         let mut pools: BTreeMap<&str, OfPool<'_>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Of many machines that boot with the same config at once, one has that noted.
+//! When many machines boot with the same config at once, one of them has it noted for all.
 
 use super::kept::Until;
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ struct Now {
 }
 
 impl Noting {
-    /// Has a config noted by `write`, unless `is_noted` says that it is, or it just was. Whoever
-    /// waited while a try failed is told so too.
+    /// Has a config noted by `write`, unless `is_noted` says that it is noted already, or it just
+    /// was. Callers that waited while a try failed get the same error.
     pub(super) async fn once(
         &self,
         config: &str,

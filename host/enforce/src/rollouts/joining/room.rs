@@ -10,8 +10,8 @@ pub(super) const CLAIM: &str = "claim.";
 pub(super) const ROOM: usize = 1_100_000;
 /// Beyond this it is told, and nodes lose their claims that are gone for long.
 pub(super) const NEARLY: usize = ROOM / 10 * 8;
-/// What each takes beside its value and its key, which stands in the data, and in a record that was
-/// made just now once more in `managedFields`.
+/// What each claim takes beside its value and its key. The key counts twice: it stands in the data
+/// and, in a record that was just made, in `managedFields` too.
 const BESIDES: usize = 16;
 /// A node that is gone for so long, in seconds, hardly comes back.
 const LONG: u64 = 90 * 24 * 3600;
@@ -32,10 +32,11 @@ pub(super) struct Room<'r> {
     pub(super) taken: usize,
 }
 
-/// Which claims go, so that there is room for so much more: those of nodes that are gone, the longest
-/// first. Where it is nearly full those go that are gone for long; where it is full, also the others:
-/// a node that comes is worth more than one that may come again, which is held then and says why. A
-/// claim that has not ended stays, as another node could join by it.
+/// Which claims are dropped to make room for a new one: only those of nodes that are gone, the
+/// longest gone first. If the record is nearly full, only nodes that are gone for long lose theirs;
+/// if it is full, the others too. A node that comes now is worth more than one that may come back,
+/// which is then held and says why. A claim that has not ended stays, since another node could join
+/// by it.
 pub(super) fn room(
     claims: &BTreeMap<String, Bound>,
     new: usize,

@@ -221,8 +221,8 @@ fn found(moment: &Moment, waits: impl Fn(&str) -> bool) -> Vec<Found<'_>> {
     found
 }
 
-/// Begins to bind claims, as many as there is room for, before any of their nodes joins, or is told of
-/// and let in by hand: whoever leads next knows it.
+/// Begins to bind claims, as many as there is room for. That comes before their nodes join, or are
+/// reported as held and may be let in by hand, so that the next leader knows of it.
 fn begin_to_bind(
     joining: &Joining,
     binding: &mut Binding,
@@ -248,7 +248,7 @@ fn begin_to_bind(
     }
 }
 
-/// Takes the claims away that are not in the record yet: the nodes of these.
+/// Removes the claims that are not in the record yet, and returns the nodes that they are of.
 fn without_room(record: &Record, new: &mut Wanted) -> BTreeSet<String> {
     let (known, wait): (_, BTreeMap<Id, Bound>) =
         std::mem::take(&mut new.claims).into_iter().partition(|(id, _)| record.by(*id).is_some());

@@ -90,8 +90,8 @@ impl Sorting<'_> {
             sorted.bind.claims.insert(joins.claim, was_held.unwrap_or(bound).held(false));
         }
         let update = self.moment.updates.get(name).filter(|it| is_of(it, &facts.uid));
-        // One that registers again may have had other configs since, and its agent is asked for its
-        // pool's once it is there.
+        // This counts only at the first registration: later the machine may have had other configs,
+        // and once its agent is there it is asked to bring the config of its pool.
         let of_claim = self.record.filter(|it| is_new || it.is_first(joins.claim, &facts.uid));
         let lacks = of_claim.and_then(|it| it.needs_agent(joins.config));
         if lacks.is_some_and(|config| !has(update.map(|it| &**it), config)) {

@@ -170,8 +170,8 @@ impl Material {
         self.certified(provider, now.max(self.dates.made))
     }
 
-    /// The authority that clients know signs for these names: the newest one, unless that one is
-    /// still to be told of.
+    /// Makes a certificate for these names, signed by the newest authority that clients know
+    /// already.
     fn sign(&mut self, names: &[String], now: u64, lives: &Lives) -> Result<(), CertificateError> {
         let (signer, key) = match (self.authorities.as_slice(), &self.key_before) {
             ([_, before, ..], Some(key)) if before.dates.ends > now => (before, key),

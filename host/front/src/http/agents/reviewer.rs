@@ -109,7 +109,8 @@ impl AgentReviewer {
         if let Some(known) = self.known(&key) {
             return known;
         }
-        // Only now: many agents of one address that come at once are not too many questions.
+        // Counted only now that the API server is asked: many agents behind one address may come at
+        // once.
         self.0.asks.take(from)?;
         let spec = TokenReviewSpec {
             token: Some(token.to_owned()),

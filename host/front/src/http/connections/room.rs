@@ -140,8 +140,8 @@ impl Room {
         }
     }
 
-    /// Notes of which node the connection is, if there is room for one more of that: its oldest one
-    /// on which nothing is asked makes way.
+    /// Notes which node the connection belongs to, if there is room for one more of that node. If
+    /// not, the oldest one of that node on which nothing is asked is closed for it.
     pub(super) fn is_of(&self, node: &str) -> bool {
         if self.of.most.of_node == 0 {
             return true;

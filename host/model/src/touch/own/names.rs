@@ -89,7 +89,7 @@ pub(super) fn resolved(value: &str, name: &str) -> String {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
     let last = prefix.rsplit('-').next().unwrap_or(prefix);
-    // In capitals: what stands escaped in the name, as it was.
+    // Specifiers in capitals stand for the part of the name without its escapes.
     let [whole_prefix, whole_instance, whole_last] =
         [prefix, instance, last].map(|part| unescaped(part).into_owned());
     // What is written of many units follows from each one's name, which may be any.
@@ -210,8 +210,8 @@ impl Pattern {
         Pattern { parts, is_instance }
     }
 
-    /// What stands in the unknown place, where this pattern means `name`; empty where
-    /// it is not known.
+    /// If this pattern can mean `name`: what `name` has in the unknown place, or an empty text if
+    /// that is not known.
     pub(super) fn meant<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (first, rest) = self.parts.split_first()?;
         let (last, between) = rest.split_last()?;

@@ -2,8 +2,8 @@
 
 use crate::touch::{ends_the_system, touch_gently};
 
-/// What any unit conflicts with that begins early: nothing happens where the
-/// system does not end anyway.
+/// What every unit that starts early conflicts with: such a conflict has an effect only when the
+/// system ends anyway.
 const HARMLESS_CONFLICTS: [&str; 9] = [
     "shutdown.target",
     "umount.target",
@@ -32,7 +32,7 @@ const NEEDED: [&str; 12] = [
     "systemd-udevd.service",
 ];
 
-/// Whether a node without this unit is not what it was.
+/// Whether a node cannot do without this unit.
 pub(super) fn is_missed(unit: &str) -> bool {
     !is_harmless_conflict(unit) && (touch_gently(unit).is_err() || NEEDED.contains(&unit))
 }

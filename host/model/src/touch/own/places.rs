@@ -147,8 +147,7 @@ impl Places<'_> {
     }
 }
 
-/// Whether what stands at a path is not for the configs to say: units of the image, and
-/// nothing at all.
+/// Whether the configs need not hold what is at this path: a unit of the image, or `/dev/null`.
 fn is_system(path: &str) -> bool {
     path == MASKED || in_unit_directory(path).is_some()
 }

@@ -4,7 +4,7 @@ use super::lines::Setting;
 use super::names::{LONGEST, MOST_NAMED, Named, mounts_of, named, of_quadlet, resolved};
 use std::borrow::Cow;
 
-/// What comes of the one unit when the other is touched.
+/// What happens to one unit when another one is touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Does {
     /// It is the same unit.
@@ -20,8 +20,8 @@ pub(super) enum Does {
 }
 
 impl Does {
-    /// What comes of a third unit by a directive that says this of it, where `first` has
-    /// come of the one that stands between.
+    /// What happens to a third unit: `self` is what a directive says of it, and `first` is what has
+    /// happened to the unit in between.
     pub(super) fn after(self, first: Does) -> Option<Does> {
         use Does::{Be, Reload, Restart, Start, Stop};
         match (first, self) {

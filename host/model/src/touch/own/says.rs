@@ -92,7 +92,7 @@ fn relation_ends(
     if named.too_many {
         return Some(format!("names more units than are looked at, by {key}="));
     }
-    // Of which instances it is known, they are looked at.
+    // If the template of an instance is known, the template is looked at.
     let is_unknown = named.patterns.iter().any(|pattern| match pattern.known() {
         Known::Nothing => false,
         Known::Template(template) => is_harsh(to, does, &template),
@@ -114,7 +114,7 @@ fn relation_ends(
     })
 }
 
-/// Whether it is not gentle that this is said of a unit, and comes of it.
+/// Whether it is not gentle if a directive says `said` of a unit, and `comes` happens to it.
 pub(super) fn is_harsh(said: Does, comes: Does, unit: &str) -> bool {
     // Of a template an instance runs.
     let unit = match is_template(unit) {
@@ -122,7 +122,7 @@ pub(super) fn is_harsh(said: Does, comes: Does, unit: &str) -> bool {
         false => unit,
     };
     match if said == Does::Be { said } else { comes } {
-        // A mount that the system stands on is there already.
+        // A mount that the system needs is mounted already: to start it changes nothing.
         Does::Start => ends_the_system(unit) && !unit.ends_with(".mount"),
         Does::Stop => is_missed(unit),
         Does::Restart => touch_gently(unit).is_err(),
