@@ -36,8 +36,9 @@ pub(crate) struct Kept {
     /// The adoption that, before the machine joins, brings what it could not boot with (another OS
     /// image, for instance), and the digest of its config. It is tried once.
     pub(crate) brings: Option<(String, String)>,
-    /// The operation that ended unfinished, because the node that it was ordered for was deleted. A
-    /// boot brings the rest of its changes into effect.
+    /// The operation that ended unfinished, because the node that it was ordered for was deleted, or
+    /// because it was closed as done while it waited for a boot. A boot brings the rest of its changes
+    /// into effect.
     pub(crate) gone: Option<String>,
     /// What was written of it last, by its digest.
     pub(crate) written: Option<String>,

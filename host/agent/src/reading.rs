@@ -92,8 +92,8 @@ fn carry(instructions: &Instructions, given: &UpdateOrder, order: &Order) -> Res
 
 /// The operation that this order gives up. If an admin asked to retry what this agent reported
 /// last: the operation that stands, if the agent took it and reported it as degraded; or, if none
-/// stands, the one reported last, so that the order boots all the same. For the first order of a
-/// new node that boots: the operation that the deleted node left behind.
+/// stands, the one reported last, so that the order boots all the same. For the next order
+/// that boots: the operation that ended unfinished.
 pub(crate) fn gives_up(kept: &Kept, order: &UpdateOrder, stands: Option<String>) -> Option<String> {
     let boots = order.disrupts == UpdateDisrupts::Reboot;
     let left = kept.gone.as_ref().filter(|gone| boots && **gone != order.operation);

@@ -239,6 +239,41 @@ async fn a_boot_that_was_not_planned_is_told_and_waits_for_its_turn() {
 }
 
 #[tokio::test]
+async fn a_boot_that_is_needed_after_an_operation_was_reported_as_done_is_left_to_the_next_order() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    cluster.knows.permits(Ok(60_000));
+    cluster.knows.instruct(go(1));
+    let id = next(&wire).await.id;
+    within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
+    // It waits for a boot, which counts as done.
+    wire.ended(&id, Some(&progress(&id, Phase::WaitsForBoot))).await.unwrap();
+    cluster.says("Done", |it| (it.phase == Some(UpdatePhase::Done)).then_some(())).await;
+    let closed = order(1, UpdateStage::Closed, ("one", "two"), &reload(), UpdateDisrupts::Softly);
+    cluster.knows.instruct(closed.clone());
+    nothing_comes(&wire, &cluster).await;
+    let act = Act::Boot { because: "a.service did not start".to_owned() };
+    let why = within("its end", wire.ask(&id, &act)).await.unwrap_err();
+    let NoPermit::Never(why) = why else { panic!("{why:?}") };
+    assert!(why.contains("reported as done") && why.contains("next order"), "{why}");
+
+    // It has a part of the config from then on, so that it gets an order that boots.
+    let is_part = |it: &NodeUpdateStatus| {
+        it.current.as_ref().is_some_and(|it| it.digest.is_empty()).then_some(())
+    };
+    tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        () = cluster.says("a part", is_part) => {}
+    }
+    let mut boots = order(2, UpdateStage::Go, ("one", "two"), &[], UpdateDisrupts::Reboot);
+    boots.order.as_mut().unwrap().plan = None;
+    cluster.knows.instruct(boots);
+    let given = next(&wire).await;
+    assert_eq!((given.id, given.gives_up), (operation(2), Some(id)));
+}
+
+#[tokio::test]
 async fn a_node_says_what_it_has_or_what_differs_and_again_where_that_was_lost() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;

@@ -8,7 +8,7 @@ use futures::future::LocalBoxFuture;
 use std::time::Duration;
 use tokio::time::sleep;
 use tread_kube::agents::{Answer, Ask, Asked, PERMIT};
-use tread_kube::api::node_update::{UpdatePhase, UpdateStage};
+use tread_kube::api::node_update::{EndedOperation, UpdatePhase, UpdateStage};
 use tread_kube::asking::Backoff;
 use tread_kube::node_lease::parse_operation;
 use tread_model::protocol::{self, Operation, Question, What};
@@ -40,8 +40,8 @@ enum Now {
     Waits,
     /// It is not to be begun any more.
     Turns(&'static str),
-    /// It was begun for a node that is gone: nobody permits the rest.
-    Ends,
+    /// Nobody permits the rest any more, and why not.
+    Ends(&'static str),
 }
 
 /// That something is asked for, until this is dropped.
@@ -55,17 +55,20 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// What is left to whoever orders the new node, in words.
-fn left(act: &Act) -> String {
+const MADE_ANEW: &str = "the node was deleted and made anew under its name";
+const OVER: &str = "its order was reported as done, and closed,";
+
+/// What is left to the node's next order, in words.
+fn left(why: &str, act: &Act) -> String {
     let before = match act {
         Act::Write => "anything was written".to_owned(),
         Act::Unit { unit } => format!("{unit} was told of its new files"),
         Act::Boot { .. } => "the boot that was due".to_owned(),
     };
     format!(
-        "the node was deleted and made anew under its name before {before}: files on its disk have changed, what \
-         runs may not have read them, and nothing more is done by the order of the node that is gone; the rest \
-         comes with the new node's next order, which drains and boots it, or once somebody drains and boots it by hand"
+        "{why} before {before}: files on its disk have changed, what runs may not have read them, and nothing more \
+         is done by that order; the rest comes with the node's next order, which drains and boots it, or once \
+         somebody drains and boots it by hand"
     )
 }
 
@@ -92,9 +95,9 @@ impl Inner {
             let is = heard.borrow_and_update().clone();
             let again = match self.now(&is, text, what) {
                 Now::Turns(why) => return Err(NoPermit::NotNow(why.to_owned())),
-                Now::Ends => {
+                Now::Ends(why) => {
                     self.keeps_gone(text);
-                    return Err(NoPermit::Never(left(act)));
+                    return Err(NoPermit::Never(left(why, act)));
                 }
                 Now::Waits => None,
                 Now::Asks => match self.permitted(operation, text, what).await {
@@ -121,7 +124,7 @@ impl Inner {
         }
     }
 
-    /// The rest is for the new node's first order that boots.
+    /// The rest is for the node's next order that boots.
     fn keeps_gone(&self, operation: &str) {
         let gone = Some(operation.to_owned());
         if let Err(error) = self.keeps.change(|kept| kept.gone = gone) {
@@ -142,14 +145,19 @@ impl Inner {
     }
 
     /// An operation turns back only if it has written nothing, and ends unfinished only if its node
-    /// was deleted, since nobody orders that again. Otherwise it waits: instructions that cannot be
+    /// was deleted or it was closed as done, since nobody orders that again. Otherwise it waits: instructions that cannot be
     /// understood now may be later.
     fn now(&self, heard: &Heard, operation: &str, what: What) -> Now {
         let Heard::Instructions(instructions) = heard else { return Now::Waits };
         let kept = self.keeps.get();
-        let turns = |why| if what == What::Write { Now::Turns(why) } else { Now::Waits };
+        // One that waited for a boot was reported as done, and may turn out to need another one.
+        let is_done =
+            |it: &EndedOperation| it.operation == operation && it.phase == UpdatePhase::Done;
+        let is_over = kept.ended.iter().any(is_done);
+        let waits = || if is_over { Now::Ends(OVER) } else { Now::Waits };
+        let turns = |why| if what == What::Write { Now::Turns(why) } else { waits() };
         if kept.gone.as_deref() == Some(operation) {
-            return Now::Ends;
+            return Now::Ends(if is_over { OVER } else { MADE_ANEW });
         }
         let brings = kept.brings.as_ref().is_some_and(|(brings, _)| brings == operation);
         // A machine that joins is permitted a boot as it is now: it needs no order.
@@ -161,7 +169,7 @@ impl Inner {
         {
             return match what {
                 What::Write => turns("the node is another one by now, with this name"),
-                What::Unit | What::Boot => Now::Ends,
+                What::Unit | What::Boot => Now::Ends(MADE_ANEW),
             };
         }
         if brings {
@@ -171,14 +179,17 @@ impl Inner {
                 turns("the node has joined by now")
             };
         }
-        let Some(order) = &instructions.order else { return Now::Waits };
+        let Some(order) = &instructions.order else {
+            return if what == What::Write { Now::Waits } else { waits() };
+        };
         if order.operation != operation {
             // An older order comes from a replica of the service that lags behind.
-            let is_newer = kept.taken.is_some_and(|taken| order.token > taken.token);
-            return if is_newer {
-                turns("the node's order is another one by now")
-            } else {
-                Now::Waits
+            let is_newer = kept.taken.as_ref().is_some_and(|taken| order.token > taken.token);
+            let has_taken_another = kept.taken.is_some_and(|taken| taken.operation != operation);
+            return match is_newer {
+                true => turns("the node's order is another one by now"),
+                false if has_taken_another && what != What::Write => waits(),
+                false => Now::Waits,
             };
         }
         match order.stage {
