@@ -6,6 +6,7 @@ use inotify::{EventStream, Inotify, WatchMask};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::sync::Once;
 use std::time::Duration;
 
 /// What changes the names in a folder, or completes what one of them holds.
@@ -20,6 +21,9 @@ const CHANGES: WatchMask = WatchMask::MOVE
 /// How often it is looked again where the kernel gives no notices.
 const AGAIN: Duration = Duration::from_secs(2);
 
+/// That it was told of once in this process.
+static TOLD: Once = Once::new();
+
 /// Notices of changes in some folders.
 pub struct Notices {
     /// Nothing where root has as many as the kernel gives to one user: then something may have changed
@@ -33,7 +37,9 @@ impl Notices {
         match heard(folders) {
             Ok(events) => Ok(Notices { events: Some(events) }),
             Err(error) if has_no_more(&error) => {
-                tracing::warn!(%error, "the kernel gives no more notices: it is looked every {AGAIN:?}");
+                TOLD.call_once(|| {
+                    tracing::warn!(%error, "the kernel gives no more notices: it is looked every {AGAIN:?}");
+                });
                 Ok(Notices { events: None })
             }
             Err(error) => Err(error),

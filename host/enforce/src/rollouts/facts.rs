@@ -23,8 +23,8 @@ pub(crate) struct Facts {
     pub(crate) created: Time,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) is_ready: bool,
-    /// Since when it is not, by the control plane's clock.
-    pub(crate) unready_since: Option<Time>,
+    /// Since when nothing is heard of its kubelet, by the control plane's clock.
+    pub(crate) unheard_since: Option<Time>,
     pub(crate) cordon: Option<Cordon>,
     /// By marks on the node itself.
     pub(crate) held: Option<HeldBy>,
@@ -64,8 +64,8 @@ impl Facts {
         let metadata = &node.metadata;
         let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
         let ready = conditions.into_iter().flatten().find(|it| it.type_ == "Ready");
-        let unready = ready.filter(|it| it.status != "True");
-        let unready_since = unready.and_then(|it| time(it.last_transition_time.as_ref()?.0));
+        let unheard = ready.filter(|it| it.status == "Unknown");
+        let unheard_since = unheard.and_then(|it| time(it.last_transition_time.as_ref()?.0));
         let annotation = |name: &str| metadata.annotations.as_ref()?.get(name);
         let cordon = cordon(node);
         let by_cordon = || (cordon == Cordon::Anothers).then(|| Mark::of_cordon(node));
@@ -79,7 +79,7 @@ impl Facts {
                 .unwrap_or_default(),
             labels: metadata.labels.clone().unwrap_or_default(),
             is_ready: ready.is_some_and(|it| it.status == "True"),
-            unready_since,
+            unheard_since,
             cordon: Some(cordon),
             mark: Mark::of(node).or_else(by_cordon).map(Arc::new),
             held: held(node, Maintained::default()),

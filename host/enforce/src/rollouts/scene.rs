@@ -425,7 +425,7 @@ impl OfPool {
                 of_pool.failing.push((name.clone(), lost(since)));
             }
             let prepares = order.is_some_and(|order| order.stage == UpdateStage::Prepare);
-            let gone_since = facts.unready_since.filter(|_| prepares);
+            let gone_since = facts.unheard_since.filter(|_| prepares);
             if let Some(since) = gone_since.filter(|at| by.now.since(*at) > by.lost_after) {
                 of_pool.failing.push((name.clone(), down_in_its_drain(since)));
             }
@@ -562,8 +562,8 @@ fn lost(since: Time) -> String {
 /// Nobody says that the pods of a node end whose kubelet is gone.
 fn down_in_its_drain(since: Time) -> String {
     format!(
-        "it has not been Ready since {}, so that its pods do not end: mend it, or delete its Node if it \
-         does not come back",
+        "nothing is heard of its kubelet since {}, so that its pods do not end: mend it, or delete its \
+         Node if it does not come back",
         timestamp(since)
     )
 }

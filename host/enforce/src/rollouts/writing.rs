@@ -109,8 +109,9 @@ impl Writer {
     pub(crate) fn begin(&mut self, settings: &Settings, writes: Writes) {
         (self.was_busy, self.not_before) = (false, None);
         let (settings, status_written) = (settings.clone(), self.status_written.clone());
+        let mut not_written = self.not_written.clone();
+        not_written.retain(|pool, _| writes.scene.pools.contains_key(pool));
         self.tasks.spawn(async move {
-            let not_written = BTreeMap::new();
             let mut written = Written { status_written, not_written, again: None, failed: None };
             written.status_written.retain(|pool, _| writes.scene.pools.contains_key(pool));
             written.failed = write(&settings, &writes, &mut written).await.err();
@@ -164,12 +165,18 @@ async fn write(settings: &Settings, writes: &Writes, written: &mut Written) -> R
                 Err(failed) if failed.outcome == CallOutcome::Conflict => {
                     written.soon(Instant::now() + READ_AGAIN);
                 }
-                Err(failed) => {
+                // What is refused stays so until somebody changes something; all else passes.
+                Err(failed) if failed.outcome != CallOutcome::Unanswered => {
                     let why = format!("{} is made, and cannot be written: {failed}", made.name);
                     written.not_written.insert(name.clone(), one_line_within(&why, LONGEST_WHY).0);
                     done = done.and(Err(failed));
                 }
-                Ok(()) => {}
+                delivered => {
+                    if delivered.is_ok() {
+                        written.not_written.remove(name);
+                    }
+                    done = done.and(delivered);
+                }
             }
         }
         done = done.and(objects::make(settings, cluster, moment, scene).await);

@@ -8,6 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::time::Duration;
 use tread_model::protocol::Time;
 
 /// What a node is to become: written by tread's controllers only.
@@ -53,15 +54,21 @@ pub struct NodeUpdateSpec {
     pub order: Option<UpdateOrder>,
 }
 
+/// So far ahead a right clock may be: what is known of the API server's lags behind by a second.
+const AHEAD: Duration = Duration::from_secs(60);
+
 impl NodeUpdate {
     /// When the operation of its order failed, if it did. The agent says so by the node's own clock.
-    /// Where that says a time before the order or after now, it is wrong: the time of the order counts.
+    /// Where that says a time before the order, or one well after now, it is wrong: the time of the
+    /// order counts.
     pub fn failed_at(&self, now: Time) -> Option<Timestamp> {
         let said = self.status.as_ref().and_then(|status| status.since.as_ref()).map(|it| it.0);
         let order = self.spec.order.as_ref();
         let given = order.and_then(|order| order.go_since.as_ref()).map(|it| it.0);
         match (said, given) {
-            (Some(said), Some(given)) if said < given || said > timestamp(now) => Some(given),
+            (Some(said), Some(given)) if said < given || said > timestamp(now.after(AHEAD)) => {
+                Some(given)
+            }
             (said, given) => said.or(given),
         }
     }

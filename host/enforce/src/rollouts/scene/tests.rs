@@ -109,8 +109,8 @@ impl World {
         self
     }
 
-    /// Where a node is not Ready any more, since this time.
-    fn unready(mut self, name: &str, since: &str) -> World {
+    /// Where nothing is heard of a node's kubelet, since this time.
+    fn unheard(mut self, name: &str, since: &str) -> World {
         let ready = json!({"conditions": [{"type": "Ready", "status": "Unknown",
             "lastTransitionTime": since}]});
         self.nodes.get_mut(name).unwrap().status = Some(serde_json::from_value(ready).unwrap());
@@ -346,7 +346,7 @@ fn a_node_that_died_while_it_was_drained_is_told_of_with_the_way_out() {
     let since = "2026-01-01T00:00:00Z";
     let seen = |stage: &str, hours: u64| {
         let mut world = World::default().made("worker", "rendered-new").node("n", &["worker"]);
-        world = world.under_way("n", "worker", stage, false).unready("n", since);
+        world = world.under_way("n", "worker", stage, false).unheard("n", since);
         world.now = tread_kube::dated::time(since.parse().unwrap()).unwrap();
         world.now = world.now.after(Duration::from_secs(hours * 3600));
         world.seen().pools["worker"].failing.clone()
@@ -354,7 +354,7 @@ fn a_node_that_died_while_it_was_drained_is_told_of_with_the_way_out() {
     assert_eq!(seen("Prepare", 1), []);
     assert_eq!(seen("Go", 2), [], "it boots");
     let failing = seen("Prepare", 2);
-    assert!(failing[0].1.contains("not been Ready since 2026-01-01T00:00:00Z"), "{failing:?}");
+    assert!(failing[0].1.contains("its kubelet since 2026-01-01T00:00:00Z"), "{failing:?}");
     assert!(failing[0].1.contains("delete its Node"), "{failing:?}");
 }
 

@@ -138,7 +138,9 @@ fn a_node_whose_clock_is_wrong_is_begun_again_once_for_each_time_that_an_admin_a
         assert!(is_retried(given, failed, asked), "{failed}");
         assert!(!is_retried(again, failed, asked), "{failed}: it failed once more");
     }
-    // A clock that may be right is believed.
+    // A clock that may be right is believed, also where the API server's is known only to the second.
+    let (late, asked_now) = ("2026-01-02T12:00:00.900000Z", "2026-01-02T12:00:00Z");
+    assert!(!is_retried(given, late, asked_now), "it failed after that");
     assert!(is_retried(given, "2026-01-02T10:59:00.000000Z", asked));
     assert!(!is_retried(given, "2026-01-02T11:01:00.000000Z", asked));
 }

@@ -1,6 +1,6 @@
 //! Follows the Secret and the webhook's configuration; the leader keeps both.
 
-use super::lives::Lives;
+use super::lives::{CertificateError, Lives};
 use super::material::{Due, Material, due};
 use super::paths::{self, Paths};
 use super::purpose::Purpose;
@@ -18,6 +18,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
 use rustls::crypto::CryptoProvider;
+use rustls::sign::CertifiedKey;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
@@ -173,13 +174,21 @@ impl Keeper {
         Err(NotDone)
     }
 
-    /// What is in the Secret, unless it is spoilt; what has only ended is not, nor what is not good
-    /// yet by this clock, which may be behind.
+    /// What is in the Secret, unless it is spoilt; what has only ended is not.
     fn usable(&self, secret: &Secret) -> Option<Material> {
         let material = read(secret).ok()?;
         let now = seconds();
-        let good = material.ends() <= now || material.served(&self.provider, now).is_ok();
+        let good = material.ends() <= now || self.served(&material, now).is_ok();
         good.then_some(material)
+    }
+
+    /// What is served. That of machines is also where it is not good yet by this clock, which may be
+    /// behind: their user data names its authority for years. All others hear of another authority.
+    fn served(&self, material: &Material, now: u64) -> Result<CertifiedKey, CertificateError> {
+        match self.purpose {
+            Purpose::Machines => material.served(&self.provider, now),
+            Purpose::Webhook => material.certified(&self.provider, now),
+        }
     }
 
     /// Serves what is in the Secret from now on; what cannot be served changes nothing.
@@ -191,7 +200,7 @@ impl Keeper {
             );
         };
         let served = read(secret).and_then(|material| {
-            let served = material.served(&self.provider, seconds());
+            let served = self.served(&material, seconds());
             Ok((served.map_err(|error| error.to_string())?, material))
         });
         match served {
@@ -208,9 +217,20 @@ impl Keeper {
                 if self.purpose == Purpose::Webhook {
                     self.metrics.certificate_ends.set(ends);
                 }
-                let mut state = lock(&self.state);
-                state.ends = Some(material.ends());
-                state.problems.remove("Secret");
+                lock(&self.state).ends = Some(material.ends());
+                match material.is_of_later(seconds()) {
+                    true => self.problem(
+                        "Secret",
+                        &format!(
+                            "the certificate in the Secret {}/{} is not good yet by this clock: the one of this \
+                             node is behind, or that of whoever made it was ahead; set the clock that is wrong. \
+                             Who asks refuses it until then",
+                            self.namespace,
+                            self.purpose.secret()
+                        ),
+                    ),
+                    false => self.solved("Secret"),
+                }
             }
             Err(error) => {
                 self.problem(
@@ -367,21 +387,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_leader_whose_clock_is_behind_serves_what_is_kept_and_makes_no_other_authority() {
-        for purpose in [Purpose::Webhook, Purpose::Machines] {
-            let (keeper, asked) = leader(purpose);
-            // By this clock it is made in two days.
-            let made = due(None, &keeper.names, true, seconds() + 2 * DAY, &keeper.lives).unwrap();
-            let Due::Write(made, _) = made else { panic!("there is none, and none is made") };
-            assert!(made.certified(&keeper.provider, seconds()).is_err());
-            let secret = secret(serde_json::to_vec(&made).unwrap());
-            keeper.serve(Some(&secret));
-            let mut seen = Observed { secret: Some(Some(secret)), configuration: None };
-            assert!(keeper.act(&mut seen).await.is_ok(), "{purpose:?}");
-            assert_eq!(asked.load(Ordering::SeqCst), 0, "{purpose:?}: it was written anew");
-            assert!(keeper.serving.serves(), "{purpose:?}");
-            assert_eq!(*keeper.announce.borrow(), made.bundle(), "{purpose:?}");
-        }
+    async fn a_leader_whose_clock_is_behind_makes_no_other_authority_for_machines_and_says_so() {
+        let (keeper, asked) = leader(Purpose::Machines);
+        // By this clock it is made in two days.
+        let made = due(None, &keeper.names, true, seconds() + 2 * DAY, &keeper.lives).unwrap();
+        let Due::Write(made, _) = made else { panic!("there is none, and none is made") };
+        assert!(made.certified(&keeper.provider, seconds()).is_err());
+        let secret = secret(serde_json::to_vec(&made).unwrap());
+        keeper.serve(Some(&secret));
+        let mut seen = Observed { secret: Some(Some(secret.clone())), configuration: None };
+        assert!(keeper.act(&mut seen).await.is_ok());
+        assert_eq!(asked.load(Ordering::SeqCst), 0, "it was written anew");
+        assert!(keeper.serving.serves());
+        assert_eq!(*keeper.announce.borrow(), made.bundle());
+        assert!(lock(&keeper.state).problems["Secret"].contains("set the clock that is wrong"));
+        // Whoever hears of another authority is served at once.
+        let (keeper, _) = leader(Purpose::Webhook);
+        assert!(keeper.usable(&secret).is_none());
     }
 
     #[tokio::test]

@@ -160,6 +160,11 @@ impl Material {
         Ok(served)
     }
 
+    /// Whether it is not good yet by this clock.
+    pub(super) fn is_of_later(&self, now: u64) -> bool {
+        self.dates.made > now.saturating_add(BACKDATED.as_secs())
+    }
+
     /// What a server serves, also by a clock that is behind the one of whoever made it: what is not
     /// good yet by this clock is good by those of others.
     pub(super) fn served(
