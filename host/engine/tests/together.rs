@@ -171,7 +171,7 @@ fn a_plan_of_more_changes_than_it_may_have_is_not_made_and_nobody_is_asked() {
     ended.end();
     assert_eq!(made(&ended), Err(Unplanned::Ended));
 
-    // What the host refuses by itself is as much to tell, and stays refused.
+    // What the host refuses by itself is as much to tell.
     let users = (0..50).map(|number| format!("{{\"name\": \"user-{number}\"}}"));
     let users = users.collect::<Vec<_>>().join(",");
     let ignition = "\"ignition\": {\"version\": \"3.4.0\"}";
@@ -182,8 +182,8 @@ fn a_plan_of_more_changes_than_it_may_have_is_not_made_and_nobody_is_asked() {
     let (old, new) = sides(&old, &new).unwrap();
     let (answers, sides) = (Answers::to_at_most(49), (&old.config, &new.config));
     let made = plan_together(&sandbox, &policies, None, &answers, sides, Vec::new());
-    let refused_too = Unplanned::RefusedToo { changes: 50, refused: 50 };
-    assert_eq!(made.map(|_| ()).unwrap_err(), refused_too);
+    let too_many = Unplanned::TooMany { changes: 50, most: 49 };
+    assert_eq!(made.map(|_| ()).unwrap_err(), too_many);
 }
 
 #[test]

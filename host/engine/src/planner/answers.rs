@@ -60,17 +60,6 @@ pub enum Unplanned {
         /// So many would be planned.
         most: usize,
     },
-    /// The same, and the host refuses some of them.
-    #[error(
-        "{changes} changes, more than are looked at one by one, and {refused} of them are refused: take \
-         those out"
-    )]
-    RefusedToo {
-        /// So many.
-        changes: usize,
-        /// So many of them are refused.
-        refused: usize,
-    },
     /// Nobody waits for it any more.
     #[error("nobody waits for this plan any more")]
     Ended,

@@ -50,13 +50,7 @@ pub fn plan_together<'c, 'a: 'c>(
     let comparison = compare_digested(old, &from, new, &to)?;
     // What the host itself refuses or settles stands in the plan as well.
     let Comparison { changes, refusals, settled, .. } = &comparison;
-    answers.check(changes.len() + refusals.len() + settled.len()).map_err(|why| match why {
-        // Nodes would refuse it, once they are drained for it.
-        Unplanned::TooMany { changes, .. } if !refusals.is_empty() => {
-            Unplanned::RefusedToo { changes, refused: refusals.len() }
-        }
-        why => why,
-    })?;
+    answers.check(changes.len() + refusals.len() + settled.len())?;
     let plans = answers
         .plans()
         .and_then(|plans| Some((plans, follows_from(policies, &sides, &comparison, &warnings)?)));

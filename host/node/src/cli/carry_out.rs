@@ -156,7 +156,15 @@ fn carried_out_of(
     (host, label): (&ThisHost, &Label<'_>),
     given: Given,
 ) -> Result<Ended, NodeError> {
-    let standing = Journal::open_soon(tree)?.standing()?;
+    let standing = {
+        let journal = Journal::open_soon(tree)?;
+        let standing = journal.standing()?;
+        if standing.is_none() {
+            // A process that was killed while it removed the record of what had ended left a part of it.
+            journal.settle()?;
+        }
+        standing
+    };
     let goes_on =
         standing.as_ref().filter(|it| it.record.id == given.id || given.order == Does::Resume);
     let (id, terms) = match goes_on {
