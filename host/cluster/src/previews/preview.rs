@@ -79,9 +79,7 @@ impl From<Unplanned> for NoPlan {
         let words = why.to_string();
         match why {
             Unplanned::TooMany { .. } => NoPlan::TooMuch(words),
-            Unplanned::Problems(_) | Unplanned::RefusedToo { .. } | Unplanned::Ended => {
-                NoPlan::Untold(words)
-            }
+            Unplanned::Problems(_) | Unplanned::Ended => NoPlan::Untold(words),
         }
     }
 }
