@@ -155,8 +155,8 @@ impl Agent<'_> {
                     tracing::info!(unit, on_its_way = id, "another operation is first");
                     let runs = self.manager.runs(unit).await?;
                     self.attend(unit, None).await?;
-                    // It may just have ended. What systemd keeps though it does not run is no reason
-                    // to try again at once.
+                    // The unit may just have ended: then it is tried again at once. A second time in
+                    // a row systemd keeps a unit that does not run, and trying again can wait.
                     if !runs && was_busy_without_a_unit {
                         return Err(UnitError::Busy { unit, id }.into());
                     }
@@ -186,8 +186,8 @@ impl Agent<'_> {
         }
     }
 
-    /// Whether the boot was asked for since the last one. Otherwise nothing is known of what was to
-    /// be gone on with after that.
+    /// Whether the next boot was asked for in this one. If it was asked for in an earlier boot, the
+    /// status is from before that, and the unit that was to go on ended without a word.
     fn is_asked_for(&self, progress: Option<&Progress>) -> bool {
         let asked_in = progress.and_then(|progress| progress.boot.as_ref());
         let this = boot_id_of(&self.tree).ok();

@@ -21,13 +21,12 @@ const CHANGES: WatchMask = WatchMask::MOVE
 /// How often it is looked again where the kernel gives no notices.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// That it was told of once in this process.
+/// Whether it was logged already that the kernel gives no more notices: once for each process.
 static TOLD: Once = Once::new();
 
 /// Notices of changes in some folders.
 pub struct Notices {
-    /// Nothing where root has as many as the kernel gives to one user: then something may have changed
-    /// whenever [`AGAIN`] is over.
+    /// Nothing if the kernel gives this user no more of them: then each [`AGAIN`] counts as a notice.
     events: Option<EventStream<Vec<u8>>>,
 }
 

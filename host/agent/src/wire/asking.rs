@@ -67,7 +67,7 @@ fn left(why: &str, act: &Act) -> String {
     };
     format!(
         "{why} before {before}: files on its disk have changed, what runs may not have read them, and nothing more \
-         is done by that order; the rest comes with the node's next order, which drains and boots it, or once \
+         is done by the order that changed them; the rest comes with the node's next order, which drains and boots it, or once \
          somebody drains and boots it by hand"
     )
 }
@@ -144,9 +144,9 @@ impl Inner {
         Asking(self)
     }
 
-    /// An operation turns back only if it has written nothing, and ends unfinished only if its node
-    /// was deleted or it was closed as done, since nobody orders that again. Otherwise it waits: instructions that cannot be
-    /// understood now may be later.
+    /// An operation turns back only if it has written nothing. It ends unfinished only if its node
+    /// was deleted, or if its order was closed as done, since nobody orders that again. Otherwise it
+    /// waits: instructions that cannot be understood now may be later.
     fn now(&self, heard: &Heard, operation: &str, what: What) -> Now {
         let Heard::Instructions(instructions) = heard else { return Now::Waits };
         let kept = self.keeps.get();

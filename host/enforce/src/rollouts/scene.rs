@@ -562,7 +562,7 @@ fn lost(since: Time) -> String {
 /// Nobody says that the pods of a node end whose kubelet is gone.
 fn down_in_its_drain(since: Time) -> String {
     format!(
-        "nothing is heard of its kubelet since {}, so that its pods do not end: mend it, or delete its \
+        "nothing has been heard of its kubelet since {}, so that its pods do not end: mend it, or delete its \
          Node if it does not come back",
         timestamp(since)
     )

@@ -160,7 +160,8 @@ fn carried_out_of(
         let journal = Journal::open_soon(tree)?;
         let standing = journal.standing()?;
         if standing.is_none() {
-            // A process that was killed while it removed the record of what had ended left a part of it.
+            // A process may have been killed while it removed the record of an operation that had
+            // ended: what is left of the record goes.
             journal.settle()?;
         }
         standing
@@ -183,8 +184,8 @@ fn carried_out_of(
         {
             show::line(&format!("why it goes no further could not be kept: {why}"))?;
         }
-        // One that was written without a plan and killed right after that: systemd has not read its
-        // units yet.
+        // The process that wrote without a plan was killed after that: systemd has not read the units
+        // that it wrote.
         if standing.record.order.is_null() && matches!(ended, Ok(Ended::Done)) {
             blocking(manager.daemon_reload(RELOAD))?.map_err(OperationError::from)?;
             watched(&manager, &Ended::Done)?;

@@ -94,7 +94,7 @@ impl Manager {
             let may_be_heard = match &asked {
                 // A node that goes down at once has no time for an answer.
                 Ok(()) | Err(Unanswered::Lost(_)) => true,
-                // A systemd that is slow stops units in order all the same, once it gets to that.
+                // A systemd that is slow may have taken the job, and stops units in order later.
                 Err(Unanswered::Late) => !matches!(rung, Rung::Logind),
                 Err(_) => false,
             };

@@ -224,7 +224,7 @@ impl Keeper {
                         &format!(
                             "the certificate in the Secret {}/{} is not good yet by this clock: the one of this \
                              node is behind, or that of whoever made it was ahead; set the clock that is wrong. \
-                             Who asks refuses it until then",
+                             Clients refuse it until then",
                             self.namespace,
                             self.purpose.secret()
                         ),
