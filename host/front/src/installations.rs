@@ -12,35 +12,62 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tread_kube::api::words::{GROUP, NAME_LABEL, PART_OF_LABEL};
-use tread_kube::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before, jittered};
+use tread_kube::asking::{
+    Backoff, Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before, jittered,
+};
 use tread_kube::metrics::Metrics;
 
 /// Before it is asked again whether the other one is gone.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How long to wait where no answer came.
-const UNANSWERED: Duration = Duration::from_secs(1);
+/// How long to wait where no answer came, at first and at most.
+const UNANSWERED: (Duration, Duration) = (Duration::from_secs(1), AGAIN);
 
 /// Of so many namespaces it is asked what is there, the oldest first.
 const MOST_ASKED: usize = 20;
 
 /// Whom this tread met. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Met(Arc<Mutex<Option<String>>>);
+pub struct Met(Arc<Mutex<Whom>>);
+
+/// Whom it met, as far as it knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Whom {
+    #[default]
+    Nobody,
+    /// Another one was there first.
+    Another(String),
+    /// The API server does not say.
+    Unknown(String),
+}
 
 impl Met {
-    /// Why this one does not write, if another one was there first.
-    pub fn another(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Why this one does not write: another one was there first, or it is not known whether one was.
+    pub fn why_not(&self) -> Option<String> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Whom::Nobody => None,
+            Whom::Another(why) | Whom::Unknown(why) => Some(why.clone()),
+        }
     }
 
-    fn set(&self, said: Option<String>) {
-        let mut before = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&*before, &said) {
-            (known, Some(said)) if known.as_ref() != Some(said) => tracing::warn!("{said}"),
-            (Some(_), None) => tracing::info!("the other tread is gone: this one goes on"),
-            _ => {}
+    /// One that was met is not forgotten for an answer that does not come.
+    fn is_unsure(&self, why: String) {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !matches!(known, Whom::Another(_)) {
+            self.set(Whom::Unknown(why));
         }
-        *before = said;
+    }
+
+    fn set(&self, whom: Whom) {
+        let mut before = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&*before, &whom) {
+            (before, whom) if before == whom => {}
+            (_, Whom::Another(why) | Whom::Unknown(why)) => tracing::warn!("{why}"),
+            (Whom::Another(_), Whom::Nobody) => {
+                tracing::info!("the other tread is gone: this one goes on");
+            }
+            (_, Whom::Nobody) => tracing::info!("nothing keeps this tread any more: it goes on"),
+        }
+        *before = whom;
     }
 }
 
@@ -54,22 +81,25 @@ struct Installed {
 /// Waits until no other tread was there before this one. Whoever may not see
 /// namespaces cannot know; where nothing is known yet, it is asked again.
 pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met: &Met) {
+    let mut unanswered = Backoff::new(UNANSWERED);
     loop {
         let wait = match before(&client, namespace, metrics).await {
-            Ok(others) if others.is_empty() => return met.set(None),
+            Ok(others) if others.is_empty() => return met.set(Whom::Nobody),
             Ok(others) => {
-                met.set(Some(said(namespace, &others)));
-                AGAIN
+                met.set(Whom::Another(said(namespace, &others)));
+                unanswered.reset();
+                jittered(AGAIN)
+            }
+            Err(failed) if cannot_know(&failed) => {
+                tracing::debug!("whether another tread is installed is not known: {failed}");
+                return met.set(Whom::Nobody);
             }
             Err(failed) => {
-                tracing::debug!("whether another tread is installed is not known: {failed}");
-                if cannot_know(&failed) {
-                    return met.set(None);
-                }
-                UNANSWERED
+                met.is_unsure(not_known(&failed));
+                unanswered.next_wait()
             }
         };
-        sleep(jittered(wait)).await;
+        sleep(wait).await;
     }
 }
 
@@ -137,6 +167,13 @@ async fn may_write(client: &Client, namespace: &str, metrics: &Metrics) -> Resul
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
+/// Why nothing is written while the API server does not say who else is there.
+fn not_known(failed: &Failed) -> String {
+    format!(
+        "this tread writes nothing until the API server says whether another one is installed: {failed}"
+    )
+}
+
 fn answer_by() -> Instant {
     Instant::now() + SHORT_PATIENCE
 }
@@ -193,6 +230,22 @@ mod tests {
         }
         let silent = kube::Error::ReadEvents(std::io::Error::other("connection refused"));
         assert!(!cannot_know(&list.failed(&silent)));
+    }
+
+    #[test]
+    fn it_is_said_why_nothing_is_written_as_long_as_nothing_is() {
+        let met = Met::default();
+        assert_eq!(met.why_not(), None);
+        let busy = refusal(json!({"code": 503, "message": "too busy", "reason": "Reason"}));
+        let busy = Call::new("list", "namespaces").failed(&busy);
+        met.is_unsure(not_known(&busy));
+        let why = met.why_not().unwrap();
+        assert!(why.contains("whether another one is installed") && why.ends_with("too busy"));
+        met.set(Whom::Another("first".to_owned()));
+        met.is_unsure(not_known(&busy));
+        assert_eq!(met.why_not().as_deref(), Some("first"));
+        met.set(Whom::Nobody);
+        assert_eq!(met.why_not(), None);
     }
 
     #[test]

@@ -32,7 +32,7 @@ async fn a_namespace_that_somebody_labels_is_no_other_tread_before_an_admin_lets
     let (metrics, met) = (Metrics::new(), Met::default());
     let alone = until_alone(client.clone(), "b-own", &metrics, &met);
     timeout(Duration::from_secs(600), alone).await.expect("it waits for a label");
-    assert_eq!(met.another(), None);
+    assert_eq!(met.why_not(), None);
 
     let bind = ["create", "clusterrolebinding", "writes", "--clusterrole=writes"];
     let bind = [&bind[..], &["--serviceaccount=a-strangers:tread"]].concat();
@@ -51,7 +51,7 @@ rules: [{apiGroups: [tread.dev], resources: [disruptionplans/status], verbs: [up
         let (client, met) = (client.clone(), met.clone());
         async move { until_alone(client, "b-own", &Metrics::new(), &met).await }
     });
-    let said = eventually("it says whom it met", async || met.another()).await;
+    let said = eventually("it says whom it met", async || met.why_not()).await;
     assert!(said.contains("in the namespace a-strangers, before this one in b-own"), "{said}");
     assert!(!waits.is_finished());
     waits.abort();

@@ -12,7 +12,7 @@ use crate::manifests::Mode;
 use crate::shipped::shipped;
 use anyhow::{Context as _, Result, anyhow, bail};
 use axum::Router;
-use checks::{Known, readiness};
+use checks::{Known, Start, readiness};
 use clap::Args;
 use enforcing::Answers;
 use futures::FutureExt as _;
@@ -137,18 +137,11 @@ pub fn run(args: &ServeArgs) -> Result<Exit> {
 async fn serve(args: &ServeArgs) -> Result<Exit> {
     let shutdown = Shutdown::on_signals().context("cannot take signals")?;
     let plain_port = bind(args.listen, HTTP)?;
-    let tls_port = bind(args.listen_tls, HTTPS)?;
     let by_tread = args.mode == Mode::Enforce;
-    let agents_port = match by_tread {
-        true => Some(bind(args.listen_agents, AGENTS)?),
-        false => None,
-    };
-    let machines_port = match (by_tread, &args.ignition_address) {
-        (true, Some(_)) => Some(bind(args.listen_ignition, MACHINES_PORT)?),
-        (false, Some(_)) => bail!("--ignition-address is for --mode enforce"),
-        (_, None) => None,
-    };
     if !by_tread {
+        if args.ignition_address.is_some() {
+            bail!("--ignition-address is for --mode enforce");
+        }
         args.acting.fit_advise()?;
     }
     // Its text tells of both ways that were tried; its causes would tell it again.
@@ -166,14 +159,42 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let client = tread_kube::client::client(config).context("the kubeconfig cannot be used")?;
     let replica = replica();
     let metrics = Metrics::new();
-    let acts = match by_tread {
-        true => Some(enforcing::begin(&client, &namespace, &args.acting, &metrics).await?),
-        false => None,
+    let (answer, answered) = watch::channel(true);
+    let until = || {
+        let mut answered = answered.clone();
+        async move {
+            // Dropping the sender says the same.
+            let _ = answered.wait_for(|answer| !answer).await;
+        }
     };
-
     // What writes, in the order in which it stops: the writers, then the Lease.
     let mut writers = JoinSet::new();
     let mut others = JoinSet::new();
+    // From the first moment on it says how it is.
+    let start = Start::default();
+    let plain_at = plain_port.address();
+    let plain_port = plain_port.counting(&metrics);
+    others.spawn(plain_port.serve(plain(start.readiness(), metrics.clone()), until()));
+    let acts = match by_tread {
+        true => tokio::select! {
+            acts = enforcing::begin(&client, &namespace, &args.acting, &metrics, &start) => Some(acts?),
+            () = shutdown.begins() => {
+                tracing::info!("stopped");
+                return Ok(Exit::Done);
+            }
+        },
+        false => None,
+    };
+    // Nobody is to wait here for answers that cannot be given yet.
+    let tls_port = bind(args.listen_tls, HTTPS)?;
+    let agents_port = match by_tread {
+        true => Some(bind(args.listen_agents, AGENTS)?),
+        false => None,
+    };
+    let machines_port = match (by_tread, &args.ignition_address) {
+        (true, Some(_)) => Some(bind(args.listen_ignition, MACHINES_PORT)?),
+        _ => None,
+    };
     let (written, all_written) = oneshot::channel::<()>();
     let election = Election {
         client: client.clone(),
@@ -345,18 +366,8 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         });
     }
 
-    let (answer, answered) = watch::channel(true);
-    let until = || {
-        let mut answered = answered.clone();
-        async move {
-            // Dropping the sender says the same.
-            let _ = answered.wait_for(|answer| !answer).await;
-        }
-    };
-    let readiness = {
-        let known = Known { watches, policies, previewer: previewer.clone(), met };
-        readiness(leading, certificates.clone(), shutdown.clone(), known)
-    };
+    let known = Known { watches, policies, previewer: previewer.clone(), met };
+    start.runs(readiness(leading, certificates.clone(), shutdown.clone(), known));
     let of_agents = agents_namespace(&namespace);
     let agent_reviewer = AgentReviewer::new(client.clone(), &of_agents, AGENT, metrics.clone());
     let reviewer = Reviewer::new(client, &namespace, metrics.clone());
@@ -365,11 +376,10 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         .merge(lists(reviewer, Arc::new(listed)));
     tracing::info!(
         namespace, replica,
-        plain = %plain_port.address(), tls = %tls_port.address(),
+        plain = %plain_at, tls = %tls_port.address(),
         mode = manifests::Mode::from(args.mode).name(), "serves",
     );
-    let (plain_port, tls_port) = (plain_port.counting(&metrics), tls_port.counting(&metrics));
-    others.spawn(plain_port.serve(plain(readiness, metrics.clone()), until()));
+    let tls_port = tls_port.counting(&metrics);
     others.spawn(tls_port.serve_tls(certificates.tls(), asked, until()));
     if let Some((port, machines)) = machines_port.zip(machines) {
         let port = port.counting(&metrics);

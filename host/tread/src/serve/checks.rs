@@ -1,7 +1,7 @@
 //! What `/readyz` says: whether the service knows what it has to, and what to do
 //! where it does not.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tread_cluster::plans::Previewer;
 use tread_cluster::policies::current::Published;
 use tread_front::admission::Certificates;
@@ -10,6 +10,44 @@ use tread_front::installations::Met;
 use tread_front::shutdown::Shutdown;
 use tread_kube::leadership::Leading;
 use tread_kube::watching::Watches;
+
+/// How far the start has come: `/readyz` says that until the parts of the service run, and how these
+/// stand from then on. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Start {
+    waits: Arc<Mutex<String>>,
+    runs: Arc<OnceLock<Readiness>>,
+}
+
+impl Start {
+    /// Why the parts do not run yet. It is logged where it is another reason than before.
+    pub(super) fn waits(&self, why: String) {
+        let mut before = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        if *before != why {
+            tracing::warn!("waits before it begins: {why}");
+            *before = why;
+        }
+    }
+
+    /// The parts run, and say themselves how they stand.
+    pub(super) fn runs(&self, readiness: Readiness) {
+        // It is called once.
+        let _ = self.runs.set(readiness);
+    }
+
+    pub(super) fn readiness(&self) -> Readiness {
+        let start = self.clone();
+        Arc::new(move || match start.runs.get() {
+            Some(readiness) => readiness(),
+            None => vec![start.check()],
+        })
+    }
+
+    fn check(&self) -> Check {
+        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        Check::bad("start", if waits.is_empty() { "it begins" } else { waits.as_str() })
+    }
+}
 
 /// What has to be known before anything can be said.
 pub(super) struct Known {
@@ -113,8 +151,8 @@ pub(super) fn readiness(
     known: Known,
 ) -> Readiness {
     Arc::new(move || {
-        let leader = match known.met.another() {
-            Some(another) => Check::bad("leader", another),
+        let leader = match known.met.why_not() {
+            Some(why) => Check::bad("leader", why),
             None => election_check(&leading),
         };
         let mut checks = vec![leader, certificates.check()];
@@ -142,6 +180,17 @@ fn election_check(leading: &Leading) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn until_the_parts_run_it_is_not_ready_and_says_what_it_waits_for() {
+        let start = Start::default();
+        let readiness = start.readiness();
+        assert_eq!(readiness(), [Check::bad("start", "it begins")]);
+        start.waits("nobody answers".to_owned());
+        assert_eq!(readiness(), [Check::bad("start", "nobody answers")]);
+        start.runs(Arc::new(|| vec![Check::good("leader", "this replica leads")]));
+        assert_eq!(readiness(), [Check::good("leader", "this replica leads")]);
+    }
 
     #[test]
     fn what_is_not_installed_is_named_as_the_cause_with_what_to_do() {

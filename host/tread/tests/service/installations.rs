@@ -144,7 +144,7 @@ async fn enforce_refuses_to_start_where_openshifts_operator_rolls_out() {
         if let Some(end) = plane.ended(&replica.name).unwrap() {
             panic!("{end}\n{}", replica.log());
         }
-        replica.get("/healthz").await.filter(|(status, _)| *status == 200)
+        replica.get("/readyz").await.filter(|(_, text)| !text.contains("failed start: "))
     })
     .await;
 }

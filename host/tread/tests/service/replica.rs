@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tread_kube::api::{crds, machines};
 use tread_kube::held::NODE_MAINTENANCE;
-use tread_test_bed::{ControlPlane, Options, eventually, unique};
+use tread_test_bed::{Access, ControlPlane, Options, eventually, unique};
 
 const TREAD: &str = env!("CARGO_BIN_EXE_tread");
 pub const NAMESPACE: &str = "tread-system";
@@ -60,8 +60,19 @@ impl<'a> Replica<'a> {
         variables: &[(&str, &str)],
         more: &[&str],
     ) -> Replica<'a> {
-        let (name, plain, tls) = (unique("tread"), free(), free());
         let access = plane.service_account(namespace, "tread").unwrap();
+        Replica::start_as(plane, &access, namespace, variables, more)
+    }
+
+    /// The same with access that was given before.
+    pub fn start_as(
+        plane: &'a ControlPlane,
+        access: &Access,
+        namespace: &str,
+        variables: &[(&str, &str)],
+        more: &[&str],
+    ) -> Replica<'a> {
+        let (name, plain, tls) = (unique("tread"), free(), free());
         let (listen, listen_tls) = (plain.to_string(), tls.to_string());
         let set: Vec<String> =
             variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -79,7 +90,7 @@ impl<'a> Replica<'a> {
         ];
         let args = set.iter().map(String::as_str).chain(args).chain(more.iter().copied());
         let args: Vec<&str> = args.collect();
-        let pid = plane.spawn(&name, &access, Path::new("/usr/bin/env"), &args).unwrap();
+        let pid = plane.spawn(&name, access, Path::new("/usr/bin/env"), &args).unwrap();
         Replica { plane, name, pid, plain, tls }
     }
 

@@ -113,6 +113,46 @@ async fn without_an_api_server_it_waits_says_why_and_catches_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_that_begins_in_mode_enforce_waits_for_an_api_server_and_says_so() {
+    let plane = ControlPlane::start().unwrap();
+    let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
+    let mut list = Bench::new().tread(&args).json();
+    // This process stands for it, and the API server reaches no Service here.
+    let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
+    let objects = list["items"].as_array_mut().unwrap();
+    objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
+    plane.apply(&list.to_string()).unwrap();
+    let access = plane.service_account(NAMESPACE, "tread").unwrap();
+    plane.kill(Part::ApiServer).unwrap();
+
+    let agents = free().to_string();
+    let enforce = ["--mode=enforce", "--listen-agents", &agents];
+    let starts = || Replica::start_as(&plane, &access, NAMESPACE, &[], &enforce);
+    let says = async |replica: &Replica<'_>| {
+        eventually("it says for whom it waits", async || {
+            let (status, text) = replica.get("/readyz").await?;
+            (status == 503 && text.contains("failed start: ") && !text.contains("it begins"))
+                .then_some(text)
+        })
+        .await
+    };
+    let stopped = starts();
+    says(&stopped).await;
+    plane.signal(&stopped.name, Signal::Terminate).unwrap();
+    let end = eventually("it ends", async || plane.ended(&stopped.name).unwrap()).await;
+    assert_eq!(end, "exit status 0", "{}", stopped.log());
+
+    let replica = starts();
+    says(&replica).await;
+    assert_eq!(replica.get("/healthz").await.unwrap().0, 200);
+    let (_, metrics) = replica.get("/metrics").await.unwrap();
+    assert!(metrics.contains("tread_api_errors_total{verb=\"get\",kind=\"version\""), "{metrics}");
+    plane.restart(Part::ApiServer).unwrap();
+    replica.ready().await;
+    eventually("it leads", async || replica.leads().await.then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_rights_it_says_which_are_missing() {
     let plane = ControlPlane::start().unwrap();
     plane.kubectl(&["create", "namespace", NAMESPACE]).unwrap().success().unwrap();

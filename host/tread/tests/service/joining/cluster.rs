@@ -91,7 +91,7 @@ impl Cluster {
             if let Some(end) = self.plane.ended(&replica.name).unwrap() {
                 panic!("{end}\n{}", self.plane.end_of_log(&replica.name));
             }
-            replica.get("/healthz").await.filter(|(status, _)| *status == 200)
+            replica.get("/readyz").await.filter(|(_, text)| !text.contains("failed start: "))
         })
         .await;
         replica
