@@ -41,6 +41,10 @@ const WEBHOOKS: &str = "validatingwebhookconfigurations";
 const WAITS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 /// Dates are compared with the clock at least so often: clocks are set.
 const LOOK: Duration = Duration::from_secs(3600);
+/// The same while a certificate is not good yet by this clock.
+const LOOK_SOON: Duration = Duration::from_secs(60);
+/// What is wrong with a certificate that is not good yet by this clock.
+const EARLY: &str = "its time";
 /// No more steps at once are ever due.
 const STEPS: usize = 4;
 
@@ -120,6 +124,8 @@ impl Keeper {
         for _ in 0..STEPS {
             let Some(secret) = seen.secret.as_ref() else { return Ok(LOOK) };
             let kept = secret.as_ref().and_then(|secret| self.usable(secret));
+            let is_early = self.is_early(kept.as_ref());
+            let look = if is_early { LOOK_SOON } else { LOOK };
             let found = seen.configuration.as_ref().map(Option::as_ref);
             let bundle = kept.as_ref().map(Material::bundle).unwrap_or_default();
             let now = seconds();
@@ -145,7 +151,7 @@ impl Keeper {
                 _ => self.solved(ADDRESS),
             }
             if !self.leading.now() {
-                return Ok(LOOK);
+                return Ok(look);
             }
             match due(kept.as_ref(), &self.names, registration.is_known(), now, &self.lives) {
                 Err(error) => {
@@ -162,7 +168,7 @@ impl Keeper {
                 Ok(Due::NothingUntil(time)) => {
                     let Registration::Differs(patch) = registration else {
                         let wait = Duration::from_secs(time.saturating_sub(now).max(1));
-                        return Ok(wait.min(LOOK));
+                        return Ok(wait.min(look));
                     };
                     match self.register(patch).await {
                         Some(patched) => seen.configuration = Some(Some(patched)),
@@ -218,19 +224,7 @@ impl Keeper {
                     self.metrics.certificate_ends.set(ends);
                 }
                 lock(&self.state).ends = Some(material.ends());
-                match material.is_of_later(seconds()) {
-                    true => self.problem(
-                        "Secret",
-                        &format!(
-                            "the certificate in the Secret {}/{} is not good yet by this clock: the one of this \
-                             node is behind, or that of whoever made it was ahead; set the clock that is wrong. \
-                             Clients refuse it until then",
-                            self.namespace,
-                            self.purpose.secret()
-                        ),
-                    ),
-                    false => self.solved("Secret"),
-                }
+                self.solved("Secret");
             }
             Err(error) => {
                 self.problem(
@@ -243,6 +237,25 @@ impl Keeper {
                 );
             }
         }
+    }
+
+    /// Whether what is served is not good yet by this clock, which is said for as long as it is so.
+    fn is_early(&self, kept: Option<&Material>) -> bool {
+        let is_early = kept.is_some_and(|kept| kept.is_of_later(seconds()));
+        match is_early {
+            true => self.problem(
+                EARLY,
+                &format!(
+                    "the certificate in the Secret {}/{} is not good yet by this clock: the one of this \
+                     node is behind, or that of whoever made it was ahead; set the clock that is wrong. \
+                     Clients refuse it until then",
+                    self.namespace,
+                    self.purpose.secret()
+                ),
+            ),
+            false => self.solved(EARLY),
+        }
+        is_early
     }
 
     async fn write(
@@ -396,11 +409,23 @@ mod tests {
         let secret = secret(serde_json::to_vec(&made).unwrap());
         keeper.serve(Some(&secret));
         let mut seen = Observed { secret: Some(Some(secret.clone())), configuration: None };
-        assert!(keeper.act(&mut seen).await.is_ok());
+        let wait = keeper.act(&mut seen).await;
+        assert!(wait.is_ok_and(|wait| wait <= LOOK_SOON), "it looks again soon");
         assert_eq!(asked.load(Ordering::SeqCst), 0, "it was written anew");
         assert!(keeper.serving.serves());
         assert_eq!(*keeper.announce.borrow(), made.bundle());
-        assert!(lock(&keeper.state).problems["Secret"].contains("set the clock that is wrong"));
+        assert!(lock(&keeper.state).problems[EARLY].contains("set the clock that is wrong"));
+        // It is said no longer than that is so, also where nothing is served anew.
+        let good = due(None, &keeper.names, true, seconds(), &keeper.lives).unwrap();
+        let Due::Write(good, _) = good else { panic!("there is none, and none is made") };
+        let good = self::secret(serde_json::to_vec(&good).unwrap());
+        assert!(
+            keeper
+                .act(&mut Observed { secret: Some(Some(good)), configuration: None })
+                .await
+                .is_ok()
+        );
+        assert!(!lock(&keeper.state).problems.contains_key(EARLY));
         // Whoever hears of another authority is served at once.
         let (keeper, _) = leader(Purpose::Webhook);
         assert!(keeper.usable(&secret).is_none());
