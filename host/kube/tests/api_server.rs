@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
+use serde_json::{Value, json};
 use std::sync::OnceLock;
-use tread_kube::api::crds;
+use tread_kube::api::{Rollout, crds};
 use tread_test_bed::{ControlPlane, Shared};
 
 static BED: Shared = Shared::new(ControlPlane::options);
@@ -13,7 +14,7 @@ fn plane() -> &'static ControlPlane {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     let plane = BED.get().unwrap();
     INSTALLED.get_or_init(|| {
-        plane.define(&[crds::crds(), crds::openshift()].concat()).unwrap();
+        plane.define(&[crds::crds(), crds::enforcing(), crds::openshift()].concat()).unwrap();
     });
     plane
 }
@@ -224,4 +225,57 @@ spec:
     let path = "jsonpath={.spec.config.storage.files[0].new.deep[0]}";
     let kept = plane().kubectl(&["get", "mc", "99-free", "-o", path]).unwrap().success().unwrap();
     assert_eq!(kept, "1");
+}
+
+/// What the API server makes of a Rollout with this field: the object as it would stand, or why it
+/// is refused. Nothing is made.
+fn rollout_with(field: &str, value: &Value) -> Result<Value, String> {
+    let object = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": "worker"}, "spec": {field: value}});
+    let args = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+    let ran = plane().admin().kubectl_with_input(&args, &object.to_string()).unwrap();
+    if ran.code == 0 { Ok(serde_json::from_str(&ran.stdout).unwrap()) } else { Err(ran.stderr) }
+}
+
+/// One that is taken and cannot be read would keep what it said before, even if it is paused by the
+/// same change.
+#[test]
+fn what_is_taken_of_a_rollout_can_be_read_however_odd_it_is() {
+    let numbers = ["0", "-1", "1", "10001", "1000000", "1000001", "2147483648", "3000000000"];
+    let numbers = numbers.map(|it| serde_json::from_str::<Value>(it).unwrap());
+    let times = [
+        "2026-10-21T07:28:00Z",
+        "2026-10-21t07:28:00.123456789z",
+        "2026-10-21T07:28:00+02:00",
+        "2026-10-21T07:28:00+99:99",
+        "2026-10-21T07:28:00+00:60",
+        "2026-10-21T07:28:00.1234567890Z",
+        "2026-10-21T07:28:00",
+        "2026-06-30T23:59:60Z",
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-12:00",
+        "2999-12-31T23:59:59Z",
+        "2026-10-21",
+    ]
+    .map(Value::from);
+    let (mut taken, mut refused) = (0, 0);
+    let mut take = |field: &str, value: &Value| match rollout_with(field, value) {
+        Ok(object) => {
+            let read = serde_json::from_value::<Rollout>(object.clone());
+            assert!(read.is_ok(), "{field}: {value} is taken as {}: {read:?}", object["spec"]);
+            taken += 1;
+        }
+        Err(why) => {
+            assert!(why.contains(field), "{field}: {value}: {why}");
+            refused += 1;
+        }
+    };
+    for value in &numbers {
+        for field in ["maxUnavailable", "softLimit", "haltAfter"] {
+            take(field, value);
+        }
+        take("retry", &json!({"attempts": value}));
+    }
+    times.iter().for_each(|value| take("retryFailedBefore", value));
+    assert!(taken > 5 && refused > 20, "{taken} {refused}");
 }

@@ -70,8 +70,8 @@ pub struct RolloutSpec {
     /// percentage. Without it the pool's own maxUnavailable counts, and one without that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_string")]
-    #[x_kube(validation = Cel::new("type(self) == int ? self >= 1 : self.matches('^(100|[1-9]?[0-9])%$')")
-        .message("write a number from 1, or a percentage such as 10%"))]
+    #[x_kube(validation = Cel::new("type(self) == int ? self >= 1 && self <= 1000000 : self.matches('^(100|[1-9]?[0-9])%$')")
+        .message("write a number from 1 to 1000000, or a percentage such as 10%"))]
     pub max_unavailable: Option<IntOrString>,
     /// How many nodes at most may get a change at a time that neither drains nor boots them: one
     /// is first, then twice as many as succeeded. 100 unless set.
@@ -113,7 +113,9 @@ pub struct RolloutSpec {
     /// Nodes that failed before this time, as they say it, are begun again, and changes go on
     /// that a failed step stopped before it: `tread rollout retry` sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<super::schemas::TimeShape>")]
+    #[schemars(with = "Option<super::schemas::WrittenTimeShape>")]
+    #[x_kube(validation = Cel::new("self >= timestamp('2000-01-01T00:00:00Z') && self < timestamp('3000-01-01T00:00:00Z')")
+        .message("write a time such as 2026-10-21T07:28:00Z"))]
     pub retry_failed_before: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
 }
 

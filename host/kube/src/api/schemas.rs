@@ -65,6 +65,13 @@ shapes! {
     /// Of a `Time`.
     TimeShape: {"type": "string", "format": "date-time"}
 
+    /// The same where anybody may write it: what the API server takes beyond this, tread does not read.
+    WrittenTimeShape: {
+        "type": "string",
+        "format": "date-time",
+        "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9:]{8}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-5][0-9])$",
+    }
+
     /// Of a `Condition`.
     ConditionShape: {
         "type": "object",
