@@ -36,9 +36,9 @@ pub(crate) struct Kept {
     /// The adoption that, before the machine joins, brings what it could not boot with (another OS
     /// image, for instance), and the digest of its config. It is tried once.
     pub(crate) brings: Option<(String, String)>,
-    /// The operation that ended unfinished, because the node that it was ordered for was deleted, or
-    /// because it was closed as done while it waited for a boot. A boot brings the rest of its changes
-    /// into effect.
+    /// The operation that ended unfinished, because the node that it was ordered for was deleted,
+    /// because it was closed as done while it waited for a boot, or because somebody let the machine
+    /// in that it was to bring to its config. A boot brings the rest of its changes into effect.
     pub(crate) gone: Option<String>,
     /// What was written of it last, by its digest.
     pub(crate) written: Option<String>,
@@ -68,21 +68,35 @@ impl Kept {
     /// What stays valid once the node was deleted and made anew under its name: earlier orders
     /// count no more, except the operation whose changes are on the disk.
     pub(crate) fn anew(self) -> Kept {
-        let Kept { begun, gone, taken, mut ended, .. } = self;
+        let Kept { begun, gone, taken, mut ended, brings, .. } = self;
         let is_gone = |operation: &String| gone.as_ref() == Some(operation);
         ended.retain(|it| is_gone(&it.operation));
         let taken = taken.filter(|it| is_gone(&it.operation)).map(|it| Taken { token: 0, ..it });
-        Kept { begun, taken, ended, gone, ..Kept::default() }
+        let brings = brings.filter(|(operation, _)| is_gone(operation));
+        Kept { begun, taken, ended, gone, brings, ..Kept::default() }
     }
 
     /// Notes that the node has only a part of a config, under a name and a digest that no config
     /// has. So the only plan that leads away from it is the one that is always allowed, which
     /// boots.
     pub(crate) fn has_a_part(&mut self) {
-        let is_gone = |it: &&Taken| self.gone.as_ref() == Some(&it.operation);
-        let Some(taken) = self.taken.as_ref().filter(is_gone) else { return };
-        let name = format!("part-of-{}", taken.config.name).chars().take(NAME).collect();
+        let is_gone = |operation: &String| self.gone.as_ref() == Some(operation);
+        let taken = self.taken.as_ref().filter(|it| is_gone(&it.operation));
+        let brings = self.brings.as_ref().filter(|(operation, _)| is_gone(operation));
+        let Some(config) = taken
+            .map(|it| it.config.name.as_str())
+            .or_else(|| brings.map(|(_, digest)| digest.as_str()))
+        else {
+            return;
+        };
+        let name = format!("part-of-{config}").chars().take(NAME).collect();
         self.current = Some(ConfigName { name, digest: String::new() });
+    }
+
+    /// Whether what ended unfinished was no order.
+    pub(crate) fn is_gone_without_an_order(&self) -> bool {
+        let taken = self.taken.as_ref().map(|taken| &taken.operation);
+        self.gone.is_some() && self.gone.as_ref() != taken
     }
 
     /// What was left of it is done.

@@ -62,6 +62,10 @@ struct Inner {
     _tasks: JoinSet<Infallible>,
 }
 
+/// Why a node says of no config that it has it.
+const UNFINISHED: &str = "an operation ended here before all of it was done: which config the node has is \
+    known once its next order, or somebody by hand, has drained and booted it";
+
 /// That the node is to say what it has.
 #[derive(Debug, Clone)]
 struct Adoption {
@@ -178,6 +182,10 @@ impl Inner {
                         }
                         // The disk may match the config while what runs has not read it yet.
                         Todo::Adopt(..) if self.keeps.get().gone.is_some() => {
+                            // Of an order it stands in the status already, with more of why.
+                            if self.keeps.get().is_gone_without_an_order() {
+                                self.says(UNFINISHED);
+                            }
                             again = Some(Instant::now() + LOOKS_AGAIN);
                         }
                         Todo::Adopt(config, name) => {

@@ -274,6 +274,59 @@ async fn a_boot_that_is_needed_after_an_operation_was_reported_as_done_is_left_t
 }
 
 #[tokio::test]
+async fn what_was_written_for_a_machine_that_somebody_lets_in_ends_and_the_rest_is_ordered() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    let joining = |joins| Instructions {
+        form: 1,
+        adopt: true,
+        joins,
+        uid: Some("one".to_owned()),
+        config: Some(Arc::new(config("two"))),
+        ..Instructions::default()
+    };
+    cluster.knows.instruct(joining(true));
+    let id = next(&wire).await.id;
+    cluster.knows.permits(Ok(60_000));
+    within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
+    cluster.knows.permits(Err("not yet"));
+    let act = Act::Boot { because: String::new() };
+    let asks = wire.ask(&id, &act);
+    tokio::pin!(asks);
+    assert!(tokio::time::timeout(Duration::from_millis(100), &mut asks).await.is_err());
+    cluster.knows.instruct(joining(false));
+    let why = within("its end", asks).await.unwrap_err();
+    let NoPermit::Never(why) = why else { panic!("{why:?}") };
+    assert!(why.contains("let the machine into its pool before the boot"), "{why}");
+    wire.ended(&id, Some(&progress(&id, Phase::Degraded))).await.unwrap();
+
+    // It has a part of the config from then on, so that it gets an order that boots.
+    let part = |it: &NodeUpdateStatus| it.current.clone().filter(|it| it.digest.is_empty());
+    let part = tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        part = cluster.says("a part", part) => part,
+    };
+    assert_eq!(part.name, format!("part-of-{}", config("two").name.digest));
+    // So has the node that is made anew under its name, and says what it waits for.
+    let anew = Instructions { uid: Some("another".to_owned()), ..joining(false) };
+    cluster.knows.instruct(anew.clone());
+    let said = |it: &NodeUpdateStatus| {
+        it.message.clone().filter(|it| it.contains("drained and booted")).zip(it.current.clone())
+    };
+    let (_, current) = tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        said = cluster.says("what it waits for", said) => said,
+    };
+    assert_eq!(current, part);
+    let mut boots = order(2, UpdateStage::Go, ("one", "two"), &[], UpdateDisrupts::Reboot);
+    boots.order.as_mut().unwrap().plan = None;
+    cluster.knows.instruct(Instructions { uid: anew.uid, ..boots });
+    let given = next(&wire).await;
+    assert_eq!((given.id, given.gives_up), (operation(2), Some(id.clone())));
+}
+
+#[tokio::test]
 async fn a_node_says_what_it_has_or_what_differs_and_again_where_that_was_lost() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;

@@ -57,6 +57,7 @@ impl Drop for Asking<'_> {
 
 const MADE_ANEW: &str = "the node was deleted and made anew under its name";
 const OVER: &str = "its order was reported as done, and closed,";
+const LET_IN: &str = "somebody let the machine into its pool";
 
 /// What is left to the node's next order, in words.
 fn left(why: &str, act: &Act) -> String {
@@ -67,7 +68,7 @@ fn left(why: &str, act: &Act) -> String {
     };
     format!(
         "{why} before {before}: files on its disk have changed, what runs may not have read them, and nothing more \
-         is done by the order that changed them; the rest comes with the node's next order, which drains and boots it, or once \
+         is done by what changed them; the rest comes with the node's next order, which drains and boots it, or once \
          somebody drains and boots it by hand"
     )
 }
@@ -145,8 +146,9 @@ impl Inner {
     }
 
     /// An operation turns back only if it has written nothing. It ends unfinished only if its node
-    /// was deleted, or if its order was closed as done, since nobody orders that again. Otherwise it
-    /// waits: instructions that cannot be understood now may be later.
+    /// was deleted, if its order was closed as done, since nobody orders that again, or if it was to
+    /// bring a machine to its config before the machine joined, and somebody let the machine in.
+    /// Otherwise it waits: instructions that cannot be understood now may be later.
     fn now(&self, heard: &Heard, operation: &str, what: What) -> Now {
         let Heard::Instructions(instructions) = heard else { return Now::Waits };
         let kept = self.keeps.get();
@@ -156,10 +158,14 @@ impl Inner {
         let is_over = kept.ended.iter().any(is_done);
         let waits = || if is_over { Now::Ends(OVER) } else { Now::Waits };
         let turns = |why| if what == What::Write { Now::Turns(why) } else { waits() };
-        if kept.gone.as_deref() == Some(operation) {
-            return Now::Ends(if is_over { OVER } else { MADE_ANEW });
-        }
         let brings = kept.brings.as_ref().is_some_and(|(brings, _)| brings == operation);
+        if kept.gone.as_deref() == Some(operation) {
+            return Now::Ends(match (is_over, brings) {
+                (true, _) => OVER,
+                (false, true) => LET_IN,
+                (false, false) => MADE_ANEW,
+            });
+        }
         // A machine that joins is permitted a boot as it is now: it needs no order.
         let goes_on = brings && instructions.joins && what != What::Write;
         if instructions.uid.is_some()
@@ -173,10 +179,10 @@ impl Inner {
             };
         }
         if brings {
-            return if instructions.joins {
-                Now::Asks
-            } else {
-                turns("the node has joined by now")
+            return match (instructions.joins, what) {
+                (true, _) => Now::Asks,
+                (false, What::Write) => Now::Turns("the node has joined by now"),
+                (false, What::Unit | What::Boot) => Now::Ends(LET_IN),
             };
         }
         let Some(order) = &instructions.order else {
