@@ -6,9 +6,17 @@
 # built before, and with everything but what changed. CONTRIBUTING.md says what it takes.
 cold_goal=2700
 warm_goal=1200
+# What takes longer than this hangs. It is less than the 90 minutes after which CI may kill a run
+# without showing anything of it.
+most=${TREAD_TESTS_MOST:-80m}
 
 start_phases() {
+  if ! timeout "$most" true; then
+    echo "tests/run: TREAD_TESTS_MOST is a time such as 80m or 1h" >&2
+    exit 2
+  fi
   logs=$(mktemp -d)
+  mkdir "$logs/groups"
   built=warm
   if [ ! -d "$(target_dir)/release/deps" ]; then built=cold; fi
   started=$(date +%s)
@@ -17,12 +25,38 @@ start_phases() {
   trap 'interrupted 129' HUP
   trap 'interrupted 130' INT
   trap 'interrupted 143' TERM
+  watch_over
+}
+
+# Ends this run if it takes too long, and its phases if it is killed itself.
+watch_over() {
+  set -m
+  (
+    set +e
+    trap - EXIT
+    # In this group, which ends as a whole.
+    timeout --foreground "$most" tail --pid=$$ -f /dev/null
+    if [ $? -eq 124 ]; then
+      touch "$logs/too-long"
+      kill -TERM $$
+      timeout --foreground 1m tail --pid=$$ -f /dev/null
+    elif kill -0 $$; then
+      # Somebody killed what waits here.
+      exit
+    fi
+    # shellcheck disable=SC2046 # a number each
+    end_groups $(ls "$logs/groups")
+    rm -rf "$logs"
+    # Without the lock of whoever waits for this run to end.
+  ) </dev/null >/dev/null 2>&1 9>&- &
+  set +m
 }
 
 # What was done by then is not counted. Nobody may be there any more to whom that could be said.
 interrupted() {
   (
     ends_of_logs
+    if [ -e "$logs/too-long" ]; then echo "!!! TOO LONG: more than $most."; fi
     echo "!!! INTERRUPTED: this run shows nothing."
   ) 2>/dev/null || :
   exit "$1"
@@ -46,17 +80,18 @@ stop_phases() {
   set +e
   # Neither another signal nor an output that nobody reads any more cuts this short.
   trap '' HUP INT TERM PIPE
-  end_groups
+  # Also the one that has just been begun.
+  # shellcheck disable=SC2046 # a number each
+  end_groups $(jobs -p)
   rm -rf "$logs"
 }
 
-# Ends all of the phases that run, each of which is a process group of its own, and returns when
-# nothing of them is left. What goes on for ten seconds is killed. Control planes and machines of
-# tests are in other groups: they end by themselves when the test has ended.
+# end_groups GROUP...
+# Ends phases, each of which is a process group of its own, and returns when nothing of them is left.
+# What goes on for ten seconds is killed. Control planes and machines of tests are in other groups:
+# they end by themselves when the test has ended.
 end_groups() {
-  local signal group left
-  # Also the one that has just been begun.
-  left=$(jobs -p)
+  local signal group left=$*
   for signal in TERM KILL; do
     for group in $left; do
       kill "-$signal" -- "-$group"
@@ -91,8 +126,12 @@ phase() {
     (set -e; counted "$name") 2>&1 | tee "$logs/$name.log"
     exit "${PIPESTATUS[0]}"
   ) </dev/null &
+  local group=$!
+  # At once: while it is set, bash tells of jobs that end.
   set +m
-  wait $! || status=$?
+  touch "$logs/groups/$group"
+  wait "$group" || status=$?
+  rm "$logs/groups/$group"
   finish "$name" "$status" $((SECONDS - begin))
 }
 
@@ -132,6 +171,7 @@ beside() {
   ) </dev/null &
   beside_pids+=($!)
   set +m
+  touch "$logs/groups/$!"
 }
 
 wait_for_beside() {
@@ -140,6 +180,7 @@ wait_for_beside() {
   say "waiting for what runs beside"
   for pid in ${beside_pids[@]+"${beside_pids[@]}"}; do
     wait "$pid" || :
+    rm "$logs/groups/$pid"
   done
   beside_pids=()
 }

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Phases as those of `tests/run`: one beside, and one in front, which runs a program beside itself.
 /// All that is begun here holds a lock on `alive`.
@@ -40,12 +40,17 @@ summary
 
 /// With the signals as at first, whoever ignores them where this test runs.
 fn phases(dir: &Path, names: &[&str]) -> Child {
+    phases_within("1h", dir, names)
+}
+
+fn phases_within(most: &str, dir: &Path, names: &[&str]) -> Child {
     Command::new("env")
         .args(["--default-signal=HUP,INT,TERM", "bash", "-c", PHASES, "phases"])
         .arg(dir)
         .args(names)
         .current_dir(super::tree())
         .env("TMPDIR", dir)
+        .env("TREAD_TESTS_MOST", most)
         .stdin(Stdio::null())
         .stdout(File::create(dir.join("said")).unwrap())
         .stderr(File::create(dir.join("complained")).unwrap())
@@ -82,6 +87,11 @@ fn is_alive(dir: &Path) -> bool {
     }
 }
 
+fn has_logs(dir: &Path) -> bool {
+    let mut all = dir.read_dir().unwrap();
+    all.any(|it| it.unwrap().file_name().to_string_lossy().starts_with("tmp."))
+}
+
 #[test]
 fn whoever_interrupts_the_tests_ends_all_that_they_run() {
     for (names, signal, to, code) in [
@@ -100,13 +110,33 @@ fn whoever_interrupts_the_tests_ends_all_that_they_run() {
         let last = "--- aside, which has not ended:\nat work: aside\n";
         assert!(said.contains(last), "{signal}: {said}");
         assert!(!said.contains(" passed"), "{signal}: {said}");
-        let logs = dir
-            .path()
-            .read_dir()
-            .unwrap()
-            .find(|it| it.as_ref().unwrap().file_name().to_string_lossy().starts_with("tmp."));
-        assert!(logs.is_none(), "{signal}: {logs:?} is left");
+        assert!(!has_logs(dir.path()), "{signal}: logs are left: {said}");
     }
+}
+
+#[test]
+fn nothing_goes_on_of_tests_that_are_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let status = interrupted(dir.path(), &["aside", "front"], "KILL", "PID");
+    assert_eq!(status.signal(), Some(9));
+    // Left alone, they would end by themselves after ten minutes.
+    let until = Instant::now() + Duration::from_secs(300);
+    while is_alive(dir.path()) || has_logs(dir.path()) {
+        assert!(Instant::now() < until, "something goes on: {}", said(dir.path()));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn tests_that_take_too_long_are_ended_and_it_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let status = phases_within("3s", dir.path(), &["aside", "front"]).wait().unwrap();
+    let said = said(dir.path());
+    assert_eq!(status.code(), Some(143), "{said}");
+    for part in ["TOO LONG: more than 3s", "INTERRUPTED"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!is_alive(dir.path()) && !has_logs(dir.path()), "{said}");
 }
 
 #[test]
