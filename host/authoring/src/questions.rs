@@ -76,7 +76,7 @@ pub(crate) fn owned_change(change: &Change<'_>) -> Change<'static> {
 }
 
 fn owned_entry(entry: &Entry<'_>) -> Entry<'static> {
-    Entry { id: entry.id.clone(), state: owned(&entry.state) }
+    Entry { id: entry.id.clone(), state: owned(&entry.state), was_secret: entry.was_secret }
 }
 
 fn owned(state: &State<'_>) -> State<'static> {

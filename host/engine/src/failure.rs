@@ -22,7 +22,8 @@ pub(crate) fn no_room(message: impl AsRef<str>) -> Failure {
 
 /// Whether the same inputs fail like this everywhere.
 pub(crate) fn is_reproducible(kind: FailureKind) -> bool {
-    !matches!(kind, FailureKind::Deadline | FailureKind::Stack | FailureKind::NoRoom)
+    use FailureKind::{CompileTimeout, Deadline, NoRoom, Stack};
+    !matches!(kind, CompileTimeout | Deadline | NoRoom | Stack)
 }
 
 /// The failure for an error that ended a running guest. An error that is no trap broke

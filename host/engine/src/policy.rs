@@ -300,7 +300,7 @@ fn texts_of(description: &Description) -> Vec<String> {
 }
 
 fn bad_description(message: String) -> Failure {
-    Failure { kind: FailureKind::BadDescription, message }
+    failure(FailureKind::BadDescription, message)
 }
 
 /// The defaults with the admin's values over them, as canonical JSON, which is

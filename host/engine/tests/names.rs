@@ -14,7 +14,7 @@ use tread_engine::sandbox::{Allocator, Sandbox};
 use tread_model::config::NodeConfig;
 use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
-use tread_model::plan::ChangeOutcome;
+use tread_model::plan::{ChangeOutcome, Plan};
 use tread_model::read::{Input, sides};
 use tread_model::verdict::{Failure, FailureKind, Layer};
 
@@ -141,8 +141,8 @@ fn more_calls_than_slots_for_too_long_have_no_room() {
     });
 }
 
-#[test]
-fn a_module_that_is_gone_costs_a_reboot_for_what_it_claimed() {
+/// What is planned where `/etc/a`, which this policy claims, and `/opt/a` change.
+fn planned_with(policy: Policy) -> Plan {
     let config = |contents: &str| {
         format!(
             "{{\"ignition\":{{\"version\":\"3.4.0\"}},\"storage\":{{\"files\":[{{\"path\":\"/etc/a\",\
@@ -155,9 +155,14 @@ fn a_module_that_is_gone_costs_a_reboot_for_what_it_claimed() {
     let (old, new) = (input(&old), input(&new));
     let (old, new) = sides(&old, &new).unwrap();
     let (old, new): (NodeConfig<'_>, NodeConfig<'_>) = (old.config, new.config);
-    let set = PolicySet::new(vec![missing("gone")]).unwrap();
+    let set = PolicySet::new(vec![policy]).unwrap();
     let sandbox = sandbox(Limits::default());
-    let plan = plan(&sandbox, &set, &old, &new, Vec::new()).unwrap().plan;
+    plan(&sandbox, &set, &old, &new, Vec::new()).unwrap().plan
+}
+
+#[test]
+fn a_module_that_is_gone_costs_a_reboot_for_what_it_claimed() {
+    let plan = planned_with(missing("gone"));
     assert_eq!(plan.effect, Effect::Reboot);
     let outcomes: Vec<_> = plan.changes.iter().map(|it| (it.id.as_str(), it.outcome)).collect();
     assert_eq!(
@@ -166,6 +171,25 @@ fn a_module_that_is_gone_costs_a_reboot_for_what_it_claimed() {
     );
     assert!(plan.changes[0].reason.contains("missing: the ConfigMap app/policies is gone"));
     assert!(plan.reproducible);
+}
+
+#[test]
+fn a_policy_that_failed_to_load_for_lack_of_time_or_room_makes_a_plan_that_others_may_not_get() {
+    use FailureKind::{BadDescription, CompileTimeout, Deadline, Missing, NoRoom, Stack, TooLarge};
+    for (kind, elsewhere) in [
+        (BadDescription, true),
+        (Missing, true),
+        (TooLarge, true),
+        (CompileTimeout, false),
+        (Deadline, false),
+        (NoRoom, false),
+        (Stack, false),
+    ] {
+        let known = policy("fails", Layer::Template);
+        let failure = Failure { kind, message: "why".to_owned() };
+        let failing = Policy::broken(known.identity, known.claims, failure).unwrap();
+        assert_eq!(planned_with(failing).reproducible, elsewhere, "{}", kind.name());
+    }
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Entry<'a> {
     pub id: String,
     /// As it stands on both sides.
     pub state: State<'a>,
+    /// Whether it is a secret that its state does not show to be one.
+    pub was_secret: bool,
 }
 
 /// What was done to a thing.

@@ -95,7 +95,7 @@ pub fn unchanged<'a>(
             canonical::files_look_equal(before, after) || digest(old, before) == digest(new, after);
         if equal {
             match canonical::file_state(after) {
-                Ok(state) => entries.push(Entry { id: id.clone(), state }),
+                Ok(state) => entries.push(Entry { id: id.clone(), state, was_secret: false }),
                 Err(error) => problems.push(config_digest::undecodable(new, after, error)),
             }
         }
@@ -109,12 +109,13 @@ pub fn unchanged<'a>(
             && (canonical::units_look_equal(before, after)
                 || config_digest::unit_digest(before) == config_digest::unit_digest(after))
         {
-            entries.push(Entry { id: id.clone(), state: canonical::unit_state(after) });
+            let state = canonical::unit_state(after);
+            entries.push(Entry { id: id.clone(), state, was_secret: false });
         }
     }
     for ((id, before), (_, state)) in settings(old).into_iter().zip(settings(new)) {
         if state != State::Absent && matches(id) && settings_equal(id, &before, &state) {
-            entries.push(Entry { id: id.to_owned(), state });
+            entries.push(Entry { id: id.to_owned(), state, was_secret: false });
         }
     }
     entries.sort_unstable_by(|a, b| a.id.cmp(&b.id));

@@ -26,7 +26,7 @@ pub fn is_secret_file(path: &str, mode: Option<u32>) -> bool {
 
 /// As [`is_secret`], for what did not change.
 pub fn is_secret_entry(entry: &Entry<'_>) -> bool {
-    secret(&entry.id, [&entry.state])
+    entry.was_secret || secret(&entry.id, [&entry.state])
 }
 
 /// Whether a change reveals a secret to whoever sees it: it is one, and no token
@@ -64,7 +64,8 @@ impl Tokens {
         if !is_secret_entry(entry) {
             return Cow::Borrowed(entry);
         }
-        Cow::Owned(Entry { id: entry.id.clone(), state: self.hide(&entry.id, &entry.state) })
+        let (id, state) = (entry.id.clone(), self.hide(&entry.id, &entry.state));
+        Cow::Owned(Entry { id, state, was_secret: entry.was_secret })
     }
 
     fn hide<'a>(&mut self, id: &str, state: &State<'a>) -> State<'a> {
@@ -163,7 +164,7 @@ mod tests {
             let mut tokens = Tokens::default();
             let hidden = tokens.redact(&pull_secret);
             assert_eq!(*content(&hidden.after), Content::Token(Token(2)));
-            let entry = Entry { id: id.to_owned(), state: file(b"one", mode) };
+            let entry = Entry { id: id.to_owned(), state: file(b"one", mode), was_secret: false };
             assert_eq!(*content(&tokens.redact_entry(&entry).state), Content::Token(Token(1)));
         }
     }
@@ -190,11 +191,20 @@ mod tests {
 
     #[test]
     fn an_entry_is_hidden_by_the_same_rule() {
-        let entry = |mode| Entry { id: "file:/etc/a".to_owned(), state: file(b"one", mode) };
+        let entry = |mode| Entry {
+            id: "file:/etc/a".to_owned(),
+            state: file(b"one", mode),
+            was_secret: false,
+        };
         assert!(!is_secret_entry(&entry(0o644)));
         assert_eq!(*Tokens::default().redact_entry(&entry(0o644)), entry(0o644));
         assert!(is_secret_entry(&entry(0o600)));
         let hidden = Tokens::default().redact_entry(&entry(0o600)).into_owned();
+        assert_eq!(*content(&hidden.state), Content::Token(Token(1)));
+        // One that everybody may read from now on, as its change.
+        let was_secret = Entry { was_secret: true, ..entry(0o644) };
+        assert!(is_secret_entry(&was_secret) && reveals_secret_entry(&was_secret));
+        let hidden = Tokens::default().redact_entry(&was_secret).into_owned();
         assert_eq!(*content(&hidden.state), Content::Token(Token(1)));
     }
 
@@ -212,7 +222,8 @@ mod tests {
         assert_eq!(next(secret("file:/etc/a", b"one", b"two")), [1, 2]);
         assert_eq!(next(secret("file:/etc/b", b"three", b"three")), [3, 3]);
         assert_eq!(next(secret("file:/etc/a", b"two", b"one")), [2, 1]);
-        let entry = Entry { id: "file:/etc/d".to_owned(), state: file(b"five", 0o600) };
+        let entry =
+            Entry { id: "file:/etc/d".to_owned(), state: file(b"five", 0o600), was_secret: false };
         assert_eq!(*content(&tokens.redact_entry(&entry).state), Content::Token(Token(4)));
         assert_eq!(Token(5).to_string(), "secret:5");
     }
@@ -221,7 +232,11 @@ mod tests {
     fn nobody_learns_by_a_token_that_another_file_has_the_same_contents() {
         let shown = |guess: &'static [u8]| {
             let mut tokens = Tokens::default();
-            let key = Entry { id: "file:/etc/a/client.key".into(), state: file(b"key", 0o600) };
+            let key = Entry {
+                id: "file:/etc/a/client.key".into(),
+                state: file(b"key", 0o600),
+                was_secret: false,
+            };
             let guess = change("file:/etc/b/client.key", State::Absent, file(guess, 0o600));
             let password = change("password:core", State::Text("key".into()), State::Absent);
             let key = tokens.redact_entry(&key).into_owned();

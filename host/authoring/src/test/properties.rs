@@ -64,7 +64,12 @@ pub(super) fn check(subject: &Subject, cases: &[Case]) -> Vec<Property> {
             // The last of several names, so that the others have it beside them.
             let last = samples.iter().filter(|sample| Some(&sample.change.id) == ids.last());
             let known = last.map(|sample| &sample.change).find(|it| it.after != State::Absent);
-            run.beside.extend(known.map(|it| Entry { id: it.id.clone(), state: it.after.clone() }));
+            let entry = |it: &Change<'static>| Entry {
+                id: it.id.clone(),
+                state: it.after.clone(),
+                was_secret: false,
+            };
+            run.beside.extend(known.map(entry));
         }
         samples.iter().for_each(|sample| run.ask(sample));
         pools.push(Pool { ids, samples });

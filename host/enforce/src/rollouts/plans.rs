@@ -130,8 +130,13 @@ fn planned(plan: Result<Option<Arc<Plan>>, NotKnown>) -> Planned {
     }
 }
 
-/// The plan as a NodeUpdate has it, if it fits there.
+/// The plan as a NodeUpdate has it, if it fits there. What no agent would carry out is the plan that
+/// is always allowed.
 fn ready(plan: &VerifiablePlan) -> Planned {
+    if let Err(fault) = plan.verify() {
+        tracing::error!(%fault, "a plan was made that no node carries out: nodes are drained and booted instead; please report it");
+        return ALWAYS_ALLOWED;
+    }
     match (serde_json::to_string(plan), serde_json::to_value(plan)) {
         (Ok(text), _) if text.len() > MOST => Planned::TooLarge(text.len()),
         (Ok(_), Ok(value)) => Planned::Ready(disrupts(&plan.steps), Some(Arc::new(value))),
@@ -176,17 +181,24 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_a_node_update_cannot_hold_is_the_one_that_is_always_allowed() {
-        let with = |units: usize| VerifiablePlan {
-            outcome: PlanOutcome::Apply,
-            from: Digest([1; 32]),
-            to: Digest([2; 32]),
-            deciders: Vec::new(),
-            steps: (0..units)
-                .map(|at| Step::Reload { unit: format!("unit-{at:05}.service") })
-                .collect(),
-            digest: Digest([3; 32]),
+    fn a_plan_that_a_node_update_cannot_hold_or_that_no_agent_carries_out_is_always_another() {
+        let plan = |steps: Vec<Step>| {
+            let plan = VerifiablePlan {
+                outcome: PlanOutcome::Apply,
+                from: Digest([1; 32]),
+                to: Digest([2; 32]),
+                deciders: Vec::new(),
+                steps,
+                digest: Digest([3; 32]),
+            };
+            VerifiablePlan { digest: plan.computed_digest(), ..plan }
         };
+        let with = |units: usize| {
+            let reload = |at| Step::Reload { unit: format!("unit-{at:05}.service") };
+            plan([Step::Write].into_iter().chain((0..units).map(reload)).collect())
+        };
+        let own = Step::Restart { unit: "tread-watch.service".to_owned() };
+        assert_eq!(ready(&plan(vec![Step::Write, own])), ALWAYS_ALLOWED);
         let fits = with(1000);
         let Planned::Ready(Disrupts::Softly, Some(value)) = ready(&fits) else {
             panic!("it fits");

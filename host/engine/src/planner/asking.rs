@@ -5,6 +5,7 @@ use super::answers::{Answers, Patience};
 use super::heard::Heard;
 use super::question::Question;
 use crate::discretion::offers_secret;
+use crate::failure::is_reproducible;
 use crate::policy::{Policy, compile_ahead};
 use crate::sandbox::{Call, CallFailure, Module, Sandbox, Spent};
 use std::borrow::Cow;
@@ -150,7 +151,8 @@ impl<'a> Asking<'_, 'a> {
                     failure: Some(failure.kind),
                     ..CallRecord::of(policy, offer)
                 };
-                let heard = Heard::Failure { failure: failure.clone(), reproducible: true };
+                let reproducible = is_reproducible(failure.kind);
+                let heard = Heard::Failure { failure: failure.clone(), reproducible };
                 return Some(Said { heard, record: Some(record), offered_secrets: false });
             }
         };

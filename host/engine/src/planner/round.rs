@@ -14,6 +14,7 @@ use tread_model::diff::{Comparison, unchanged};
 use tread_model::digest::Digest;
 use tread_model::plan::{self, Statement};
 use tread_model::problem::Problems;
+use tread_model::secrets::is_secret;
 use tread_model::touch::OwnUnits;
 use tread_model::verdict::{Answer, Layer, Verdict};
 
@@ -179,7 +180,8 @@ impl<'r, 'a> Round<'r, 'a> {
                 said.iter().any(|it| it.policy.layer == Layer::Admin && has_answered(it));
             let there = change.after != State::Absent;
             if answered && there && policy.wants_unchanged(&change.id) {
-                entries.push(Entry { id: change.id.clone(), state: change.after.clone() });
+                let (id, state) = (change.id.clone(), change.after.clone());
+                entries.push(Entry { id, state, was_secret: is_secret(change) });
             }
         }
         entries.sort_unstable_by(|a, b| a.id.cmp(&b.id));

@@ -187,6 +187,14 @@ fn glob_characters_in_a_path_stand_for_themselves() {
     assert_eq!(actions(&policy, "file:/etc/a*b/[c]/x"), Some(vec![restart("a.service")]));
     assert_eq!(actions(&policy, "file:/etc/axb/c"), None);
     assert_eq!(actions(&policy, "file:/etc/axb/c/x"), None);
+    // Also of an entry that reads like what is claimed for another one.
+    for paths in [["/etc/foo/**", "/etc/foo"], ["/etc/foo", "/etc/foo/**"]] {
+        let policy = files(&paths.map(|path| (path, "a.service")));
+        let claims: Vec<_> = policy.claims.iter().map(|claim| claim.changes.as_str()).collect();
+        for claim in ["file:/etc/foo", "file:/etc/foo/**", r"file:/etc/foo/\*\*"] {
+            assert!(claims.contains(&claim), "{claim}: {claims:?}");
+        }
+    }
 }
 
 #[test]

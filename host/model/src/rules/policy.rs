@@ -52,9 +52,9 @@ impl RulesPolicy {
         let mut claimed = BTreeMap::new();
         for (index, rule) in rules.iter().enumerate() {
             for text in &rule.r#match {
-                // Two spellings of one id are one pattern.
+                // Two spellings of one id are one pattern; what reads like an id may be a glob.
                 let exact = Pattern::parse(text).ok().and_then(|p| p.exact().map(str::to_owned));
-                let key = exact.unwrap_or_else(|| text.clone());
+                let key = (exact.is_some(), exact.unwrap_or_else(|| text.clone()));
                 if let Some(earlier) = claimed.get(&key) {
                     if *earlier == index {
                         warnings.push(format!("Rule {} of {name} names {text} twice.", index + 1));

@@ -307,6 +307,17 @@ fn a_pattern_that_never_decides_is_a_warning() {
 }
 
 #[test]
+fn an_id_that_reads_like_a_glob_takes_the_place_of_none() {
+    for order in [["file:/etc/a/\\\\*", "file:/etc/a/*"], ["file:/etc/a/*", "file:/etc/a/\\\\*"]] {
+        let rules = order.map(|text| format!("{{match: [\"{text}\"], actions: [{{do: reboot}}]}}"));
+        let policy = one(&with_rules(&rules.each_ref().map(String::as_str)));
+        let claims: Vec<_> = policy.claims.iter().map(|claim| claim.changes.as_str()).collect();
+        assert_eq!(claims, order.map(|text| text.replace("\\\\", "\\")), "{:?}", policy.warnings);
+        assert_eq!(policy.warnings, [""; 0]);
+    }
+}
+
+#[test]
 fn only_an_admin_names_units_that_take_others_with_them_and_nobody_one_that_ends_the_system() {
     let rules = |layer: &str, unit: &str| {
         with_spec(&format!(

@@ -133,6 +133,32 @@ const SEPARATORS: [char; 7] = ['`', '(', ')', ';', '&', '|', '\n'];
 /// Commands of more words are not looked into, and count as the worst.
 const MOST_WORDS: usize = 512;
 
+/// Behind a wrapper, so many programs that could end the system are looked into; a command that names
+/// more counts as the worst.
+const MOST_PROGRAMS: usize = 16;
+
+/// Programs that end the system by what stands behind them.
+const BY_ARGUMENTS: [&str; 18] = [
+    "systemctl",
+    "loginctl",
+    "rpm-ostree",
+    "ostree",
+    "bootc",
+    "dnf",
+    "dnf5",
+    "yum",
+    "leapp",
+    "transactional-update",
+    "busctl",
+    "dbus-send",
+    "gdbus",
+    "varlinkctl",
+    "kill",
+    "pkill",
+    "killall",
+    "ipmitool",
+];
+
 /// What stands for something that only who runs the command can tell.
 const UNKNOWN: [char; 2] = ['%', '$'];
 
@@ -221,10 +247,16 @@ fn command_ends(program: &str, rest: &[&str]) -> bool {
     // Which of the words is the command depends on the options of each wrapper.
     let mut is_named = false;
     let mut at_once = AT_ONCE.contains(&program);
+    let mut looked_into = 0_usize;
     for (at, word) in rest.iter().enumerate() {
         let behind = rest.get(at + 1..).unwrap_or_default();
         let inner = self::program(word);
         if !is_named && inner.contains(UNKNOWN) && !word.contains('=') {
+            return true;
+        }
+        // Each is held against all that stands behind it.
+        looked_into += usize::from(BY_ARGUMENTS.contains(&inner) || SHELLS.contains(&inner));
+        if looked_into > MOST_PROGRAMS {
             return true;
         }
         if program_ends(inner, behind) || !is_named && SHELLS.contains(&inner) && shell_ends(behind)

@@ -205,6 +205,9 @@ fn what_is_looked_at_is_bounded_and_what_is_not_looked_at_is_not_gentle() {
     assert_eq!(why(&unit(&nested), "a.service"), None);
     let longer = format!("[Service]\nExecStart={} true\n", "nice ".repeat(600));
     assert!(why(&unit(&longer), "a.service").is_some());
+    // Each of these could be the one that decides.
+    let verbs = format!("[Service]\nExecStart=env {} true\n", "systemctl ".repeat(400));
+    assert!(why(&unit(&verbs), "a.service").is_some());
     // Units that start each other, without end and with much to say.
     let text = |n: usize| {
         let comment = format!("# {}\n", "x".repeat(2000)).repeat(10);
