@@ -21,6 +21,14 @@ const TYPES: [&str; 11] = [
 
 const GENTLE: [&str; 5] = ["service", "socket", "path", "timer", "mount"];
 
+/// The units that carry plans out on a node.
+const OWN: [&str; 4] = [
+    "tread-operation.service",
+    "tread-resume.service",
+    "tread-settle.service",
+    "tread-watch.service",
+];
+
 /// How touching a unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
@@ -51,6 +59,9 @@ pub fn touch(name: &str) -> Result<Touch, &'static str> {
             "ends or isolates the system, or is an alias of what does: what a change needs is a \
              reboot, which is an action of its own",
         );
+    }
+    if OWN.contains(&name) {
+        return Err("is tread's own, and carries plans out: one that touched it would never end");
     }
     let is_wide = !GENTLE.contains(&kind) || LISTS.wide.has(name);
     Ok(if is_wide { Touch::Wide } else { Touch::Gentle })

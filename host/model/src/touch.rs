@@ -123,6 +123,15 @@ mod tests {
     }
 
     #[test]
+    fn what_carries_plans_out_is_touched_by_nobody() {
+        for name in ["operation", "resume", "settle", "watch"] {
+            let name = format!("tread-{name}.service");
+            assert!(touch(&name).is_err_and(|why| why.contains("never end")), "{name}");
+            assert!(touch_gently(&name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
     fn what_boots_into_another_image_is_touched_by_nobody() {
         for name in [
             "bootc-fetch-apply-updates.service",

@@ -8,6 +8,8 @@ use tread_policy_formats::{Table, Value};
 pub(crate) struct Difference<'a> {
     /// The key, from the outermost table inwards.
     pub(crate) path: Vec<&'a str>,
+    /// How many of these, from the outermost, were there before.
+    pub(crate) known: usize,
     /// How many of these, from the outermost, are there afterwards.
     pub(crate) kept: usize,
     /// The value until then.
@@ -26,7 +28,7 @@ pub(crate) fn differences<'a>(
     after: &'a Table,
 ) -> Vec<Difference<'a>> {
     let mut walk = Walk { service, path: Vec::new(), found: Vec::new() };
-    walk.tables(Some(before), Some(after), 0);
+    walk.tables(Some(before), Some(after), (0, 0));
     walk.found
 }
 
@@ -37,7 +39,13 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn tables(&mut self, before: Option<&'a Table>, after: Option<&'a Table>, kept: usize) {
+    /// The last are how many of the keys so far are there on each side.
+    fn tables(
+        &mut self,
+        before: Option<&'a Table>,
+        after: Option<&'a Table>,
+        (known, kept): (usize, usize),
+    ) {
         let mut keys: Vec<&str> = Vec::new();
         for key in [before, after].into_iter().flatten().flat_map(Table::keys) {
             if let Err(at) = keys.binary_search(&key) {
@@ -46,35 +54,43 @@ impl<'a> Walk<'a> {
         }
         for key in keys {
             self.path.push(key);
-            let after = after.and_then(|table| table.get(key));
-            let kept = kept + usize::from(after.is_some());
-            self.values(before.and_then(|table| table.get(key)), after, kept);
+            let (before, after) =
+                (before.and_then(|table| table.get(key)), after.and_then(|table| table.get(key)));
+            let there =
+                (known + usize::from(before.is_some()), kept + usize::from(after.is_some()));
+            self.values(before, after, there);
             self.path.pop();
         }
     }
 
-    fn values(&mut self, before: Option<&'a Value>, after: Option<&'a Value>, kept: usize) {
+    fn values(
+        &mut self,
+        before: Option<&'a Value>,
+        after: Option<&'a Value>,
+        there: (usize, usize),
+    ) {
         match (before, after) {
             _ if before == after => {}
             (Some(Value::Table(before)), Some(Value::Table(after))) => {
-                self.tables(Some(before), Some(after), kept);
+                self.tables(Some(before), Some(after), there);
             }
             (Some(Value::Table(table)), None) if !table.is_empty() => {
-                self.tables(Some(table), None, kept);
+                self.tables(Some(table), None, there);
             }
             (None, Some(Value::Table(table))) if !table.is_empty() => {
-                self.tables(None, Some(table), kept);
+                self.tables(None, Some(table), there);
             }
             (Some(Value::Table(_)), None) | (None, Some(Value::Table(_)))
                 if self.service.is_section(&self.path) => {}
             _ => {
-                self.found.push(Difference { path: self.path.clone(), kept, before, after });
+                let (path, (known, kept)) = (self.path.clone(), there);
+                self.found.push(Difference { path, known, kept, before, after });
                 // One side is no table, so the service knows no key in the other.
                 let table = |value: Option<&'a Value>| match value {
                     Some(Value::Table(table)) => Some(table),
                     _ => None,
                 };
-                self.tables(table(before), table(after), kept);
+                self.tables(table(before), table(after), there);
             }
         }
     }

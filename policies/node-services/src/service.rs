@@ -79,8 +79,10 @@ impl Service {
 const CRIO_SECTIONS: [&str; 7] =
     ["api", "image", "metrics", "network", "runtime", "stats", "tracing"];
 
-/// What a reload reads again, says CRI-O's manual.
-const CRIO_RUNTIME_RELOAD: [&str; 3] = ["default_runtime", "log_filter", "log_level"];
+/// What a reload reads again, says CRI-O's manual. Not here: `default_runtime`, of which that is true
+/// for new containers. Those of pods without a runtime class are looked for under the default of then
+/// once CRI-O starts again, and are taken for dead if another runtime started them.
+const CRIO_RUNTIME_RELOAD: [&str; 2] = ["log_filter", "log_level"];
 const CRIO_IMAGE_RELOAD: [&str; 3] = ["pause_command", "pause_image", "pause_image_auth_file"];
 
 /// What is read at the start, and holds for containers that start later. Not
@@ -161,11 +163,41 @@ const CRIO_METRICS_RESTART: [&str; 7] = [
 const CRIO_NETWORK_RESTART: [&str; 4] =
     ["cni_default_network", "network_dir", "plugin_dir", "plugin_dirs"];
 
+/// What a runtime handler says of containers that start later. Not here: where its program is and
+/// keeps its state, since running containers are found again by that once CRI-O starts again.
+const CRIO_HANDLER_RELOAD: [&str; 13] = [
+    "allowed_annotations",
+    "container_create_timeout",
+    "container_min_memory",
+    "default_annotations",
+    "exec_cpu_affinity",
+    "monitor_cgroup",
+    "monitor_env",
+    "monitor_exec_cgroup",
+    "monitor_path",
+    "no_sync_log",
+    "privileged_without_host_devices",
+    "seccomp_profile",
+    "stream_websockets",
+];
+/// Handlers that CRI-O has where no file defines them, or that a file of the system defines.
+const CRIO_HANDLERS: [&str; 2] = ["crun", "runc"];
+
+/// What a difference below the table of runtime handlers costs.
+fn handler(name: &str, key: Option<&&str>, difference: &Difference) -> Cost {
+    // The key of a handler is the fourth of the path.
+    let (was_there, is_there) = (difference.known >= 4, difference.kept >= 4);
+    let is_new = !was_there && !CRIO_HANDLERS.contains(&name);
+    let is_of_later = was_there && key.is_some_and(|key| CRIO_HANDLER_RELOAD.contains(key));
+    // Containers of a handler that is gone could not be told how to stop.
+    if is_there && (is_new || is_of_later) { Cost::Reload } else { Cost::Reboot }
+}
+
 fn crio(difference: &Difference) -> Cost {
     let (reload, restart): (&[&str], &[&str]) = match difference.path.as_slice() {
-        // Containers of a handler that is gone could not be told how to stop.
-        ["crio", "runtime", "runtimes", _, ..] if difference.kept < 4 => return Cost::Reboot,
-        ["crio", "runtime", "runtimes", ..] => return Cost::Reload,
+        ["crio", "runtime", "runtimes", name, keys @ ..] => {
+            return handler(name, keys.first(), difference);
+        }
         ["crio", "runtime", "workloads", ..] => return Cost::Restart,
         ["crio", "runtime", _] => (&CRIO_RUNTIME_RELOAD, &CRIO_RUNTIME_RESTART),
         // With another mode short names that several registries may know cannot be

@@ -81,9 +81,15 @@ fn each_key_costs_what_the_table_says() {
         ),
         (
             DROP_IN,
-            "[crio.runtime]\nlog_filter = 'x'\ndefault_runtime = 'crun'",
+            "[crio.runtime]\nlog_filter = 'x'\nlog_level = 'debug'",
             reload,
-            "crio.runtime.default_runtime and crio.runtime.log_filter are",
+            "crio.runtime.log_filter and crio.runtime.log_level are",
+        ),
+        (
+            DROP_IN,
+            "[crio.runtime]\nlog_filter = 'x'\ndefault_runtime = 'crun'",
+            reboot,
+            "crio.runtime.default_runtime",
         ),
         (DROP_IN, "[crio.image]\npause_image = 'x'", reload, "crio.image.pause_image"),
         (
@@ -257,16 +263,43 @@ fn an_empty_table_of_a_map_is_an_entry() {
 }
 
 #[test]
-fn a_runtime_handler_may_come_and_change_on_a_reload_but_not_go() {
+fn a_runtime_handler_may_come_on_a_reload_but_not_go_or_lose_its_containers() {
     let kata = "[crio.runtime.runtimes.kata]\nruntime_path = '/k'\nruntime_type = 'vm'\n";
-    let other = "[crio.runtime.runtimes.kata]\nruntime_path = '/l'\n";
-    let runc = "[crio.runtime.runtimes.runc]\nruntime_path = '/r'\n";
+    let gvisor = "[crio.runtime.runtimes.gvisor]\nruntime_path = '/g'\n";
     let effect = |before: &str, after: &str| of(DROP_IN, before, after).effect();
     assert_eq!(effect("", kata), Some(Effect::Reload));
-    assert_eq!(effect(kata, other), Some(Effect::Reload));
-    assert_eq!(effect(kata, &format!("{other}{runc}")), Some(Effect::Reload));
-    assert_eq!(effect(&format!("{kata}{runc}"), runc), Some(Effect::Reboot));
-    assert_eq!(effect(kata, runc), Some(Effect::Reboot));
+    assert_eq!(effect(kata, &format!("{kata}{gvisor}")), Some(Effect::Reload));
+    for line in [
+        "allowed_annotations = ['io.kubernetes.cri-o.Devices']",
+        "container_min_memory = '12MiB'",
+        "default_annotations = {a = 'b'}",
+    ] {
+        assert_eq!(effect(kata, &format!("{kata}{line}\n")), Some(Effect::Reload), "{line}");
+        assert_eq!(effect(&format!("{kata}{line}\n"), kata), Some(Effect::Reload), "{line}");
+    }
+    // Running containers are found again by these once CRI-O starts again.
+    for line in [
+        "runtime_root = '/run/kata'",
+        "inherit_default_runtime = true",
+        "Runtime_Root = '/run/kata'",
+        "quantum = true",
+        "",
+    ] {
+        let after = format!("[crio.runtime.runtimes.kata]\nruntime_path = '/k'\n{line}\n");
+        assert_eq!(effect(kata, &after), Some(Effect::Reboot), "{line}");
+        assert_eq!(effect(&after, kata), Some(Effect::Reboot), "{line}");
+    }
+    let elsewhere = "[crio.runtime.runtimes.kata]\nruntime_path = '/l'\nruntime_type = 'vm'\n";
+    assert_eq!(effect(kata, elsewhere), Some(Effect::Reboot));
+    // CRI-O has these anyway: a file that names one changes it.
+    for text in ["", "runtime_root = '/run/r'", "allowed_annotations = ['a']"] {
+        for name in ["runc", "crun"] {
+            let after = format!("{kata}[crio.runtime.runtimes.{name}]\n{text}\n");
+            assert_eq!(effect(kata, &after), Some(Effect::Reboot), "{name}: {text}");
+        }
+    }
+    assert_eq!(effect(&format!("{kata}{gvisor}"), gvisor), Some(Effect::Reboot));
+    assert_eq!(effect(kata, gvisor), Some(Effect::Reboot));
     assert_eq!(effect(kata, ""), Some(Effect::Reboot));
     let removed = test::verdict::<NodeServices>(test::file_removed(DROP_IN, kata));
     assert_eq!(removed.effect(), Some(Effect::Reboot));

@@ -11,6 +11,19 @@ pub(crate) const MAIN: &str = "/etc/containers/registries.conf";
 /// Where its drop-ins are.
 const DROP_INS: &str = "/etc/containers/registries.conf.d/";
 
+/// Drop-ins with short names that the system brings, of one release or another. Where the config has
+/// no such file, the system's own counts.
+const DELIVERED: [&str; 3] =
+    ["000-shortnames.conf", "001-rhel-shortnames.conf", "002-rhel-shortnames-overrides.conf"];
+
+/// A file that takes the place of the system's own, or gives it back.
+pub(crate) fn in_place_of_the_systems<'a>(files: &[File<'a>]) -> Option<&'a str> {
+    let name = |path: &'a str| path.strip_prefix(DROP_INS);
+    let is_delivered = |path: &'a str| name(path).is_some_and(|name| DELIVERED.contains(&name));
+    let mut changed = files.iter().filter(|file| file.was_there() != file.is_to_come());
+    changed.find(|file| is_delivered(file.path)).map(|file| file.path)
+}
+
 /// Whether a file decides where images are looked up.
 pub(crate) fn is_lookup(path: &str) -> bool {
     path == MAIN || path.starts_with(DROP_INS)
@@ -32,6 +45,11 @@ pub(crate) struct File<'a> {
 }
 
 impl File<'_> {
+    /// Whether there was such a file before the change.
+    pub(crate) fn was_there(&self) -> bool {
+        self.before.is_some_and(|content| *content != Content::Absent)
+    }
+
     /// Whether there is such a file after the change.
     pub(crate) fn is_to_come(&self) -> bool {
         self.after.is_some_and(|content| *content != Content::Absent)

@@ -23,8 +23,8 @@ mod signatures;
 
 use compare::compare;
 use files::{
-    Trouble, config_after, config_before, files, is_lookup, load_after, load_before, read_after,
-    read_before,
+    Trouble, config_after, config_before, files, in_place_of_the_systems, is_lookup, load_after,
+    load_before, read_after, read_before,
 };
 use findings::Outcome;
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,11 @@ fn lookup(settings: Settings, context: &Context<'_>) -> Verdict {
         Ok(before) => before,
         Err(trouble) => return not_known(drain, &trouble),
     };
+    if let Some(path) = in_place_of_the_systems(&files) {
+        let tail = " takes the place of a file of the system, or gives that back, and which short \
+                    names the system's has is not known here";
+        return decide(drain, true, &[path, tail].concat());
+    }
     match compare(&before, &config_after(&files, &after), settings) {
         Outcome::Same => decide(drain, false, "every image is looked up as before"),
         Outcome::Safe(news) => {
