@@ -51,7 +51,11 @@ impl PoliciesArgs {
     /// Whether those of the cluster are meant. Whoever asks kubectl means them.
     pub fn asks_cluster(&self) -> bool {
         let p = &self.policies;
-        let names_others = !(p.policy.is_empty() && p.rules.is_empty());
+        let names_others = !(p.policy.is_empty()
+            && p.rules.is_empty()
+            && p.settings.is_empty()
+            && p.may_relax.is_empty()
+            && p.read_secrets.is_empty());
         self.from_cluster || kubectl::is_caller() && !names_others
     }
 }

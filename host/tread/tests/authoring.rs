@@ -85,7 +85,7 @@ fn from_a_name_to_a_policy_that_is_tested_packed_and_plans() {
     let shop = Workshop::new("clock", &["file:/etc/clock.conf", "unit:clockd.service"]);
     let tested = shop.cargo(&["test"]);
     assert_eq!(tested.code(), 0, "{}\n{}", tested.out(), tested.err());
-    assert!(tested.out().contains("test result: ok. 5 passed"), "{}", tested.out());
+    assert!(tested.out().contains("test result: ok. 6 passed"), "{}", tested.out());
 
     let component = shop.build();
     let cases = shop.tread(&["policy", "test"]);

@@ -172,7 +172,8 @@ impl<'a> Config<'a> {
         files.next().and_then(|(_, values)| values.first().copied())
     }
 
-    fn reads_others(&self) -> bool {
+    /// Whether other files are read as if they stood in this one.
+    pub fn reads_others(&self) -> bool {
         self.directives.iter().any(|(name, _)| name == "include" || name == "confdir")
     }
 

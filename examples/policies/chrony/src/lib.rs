@@ -59,8 +59,10 @@ impl Policy for ChronyPolicy {
 
     fn classify(settings: &Settings, change: &Change, context: &Context<'_>) -> Verdict {
         let main = main_file(context);
+        // What chrony.conf includes may name more.
         let needless = |used: &dyn Fn(&Config<'_>) -> bool| {
-            main.as_ref().is_some_and(|sides| !sides.iter().any(used))
+            let may_be_used = |side: &Config<'_>| used(side) || side.reads_others();
+            main.as_ref().is_some_and(|sides| !sides.iter().any(may_be_used))
         };
         let answer = match change.path() {
             Some(CONF) => directives(change),
@@ -216,7 +218,12 @@ mod tests {
         for (path, main, effect) in [
             ("/etc/chrony.d/a.conf", "confdir /etc/chrony.d", Effect::Restart),
             ("/etc/chrony.d/a.conf", "server a", Effect::None),
-            ("/etc/chrony.d/a.sources", "confdir /etc/chrony.d", Effect::None),
+            ("/etc/chrony.d/a.sources", "sourcedir /etc/chrony.d", Effect::Restart),
+            ("/etc/chrony.d/a.sources", "server a", Effect::None),
+            // A file in the directory may name it.
+            ("/etc/chrony.d/a.sources", "confdir /etc/chrony.d", Effect::Restart),
+            (KEYS, "confdir /etc/chrony.d", Effect::Restart),
+            (KEYS, "include /etc/chrony-more.conf", Effect::Restart),
             (KEYS, "keyfile /etc/chrony.keys", Effect::Restart),
             (KEYS, "server a", Effect::None),
             (KEYS, "an unknown directive", Effect::Restart),

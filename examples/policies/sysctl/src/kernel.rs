@@ -57,6 +57,10 @@ const BOOT: &[(&[&str], &str)] = &[
         &["kernel/randomize_va_space", "vm/mmap_min_addr", "vm/mmap_rnd_*"],
         "processes that run keep what they started with",
     ),
+    (
+        &["net/core/default_qdisc", "net/ipv4/conf/default/*", "net/ipv6/conf/default/*"],
+        "network interfaces that are there keep what they started with",
+    ),
     (&["net/core/somaxconn"], "sockets that listen keep what they started with"),
     (&["crypto/*"], "it is fixed at boot"),
 ];

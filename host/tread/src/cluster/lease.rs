@@ -42,7 +42,8 @@ Exit codes:
   1    something went wrong
   2    the command line is wrong
   3    somebody else holds the node
-  hold ends as its command does, and with 125 where the node was not got, or was lost.
+  hold ends as its command does, with 125 where somebody else has the node, or it was lost, and with 1
+  where the node could not be asked for: no such node, no right to it, no cluster.
 
 Leases are those of medik8s: `node-NODE` in the namespace medik8s-leases. Whoever uses this needs
 the rights to get nodes, and to get, list, watch, create, update and delete Leases there.";

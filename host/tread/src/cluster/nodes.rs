@@ -4,7 +4,7 @@ mod live;
 mod row;
 
 use super::connect::{ClusterArgs, cluster, wait_for};
-use super::rollouts::{Watching, clock, known};
+use super::rollouts::{Known, Watching, chosen, clock, known};
 use crate::render::output::ListOutput;
 use anyhow::Result;
 use clap::Args;
@@ -29,7 +29,7 @@ Examples:
 
 Exit codes:
   0  listed
-  1  the cluster cannot be asked, or tread rolls out nothing there
+  1  the cluster cannot be asked, tread rolls out nothing there, or there is no such pool
   2  the command line is wrong
 
 PHASE: Prepare (it is cordoned and drained), Go (its agent has not answered yet), Waiting (it has the
@@ -57,6 +57,15 @@ pub struct NodesArgs {
     pub cluster: ClusterArgs,
 }
 
+/// Fails where there is no such pool.
+fn is_known(pool: Option<&str>, known: &Known) -> Result<()> {
+    let has_nodes = |pool: &str| known.updates.values().any(|update| update.spec.pool == pool);
+    match pool {
+        Some(pool) if !has_nodes(pool) => chosen(&known.rollouts, &[pool.to_owned()]).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// Lists them.
 pub fn run(args: &NodesArgs, out: &mut impl Write) -> Result<Exit> {
     let pool = args.pool.as_deref();
@@ -64,6 +73,7 @@ pub fn run(args: &NodesArgs, out: &mut impl Write) -> Result<Exit> {
         return wait_for(async {
             let cluster = cluster(&args.cluster).await?;
             let mut watching = Watching::begin(cluster, &args.lease_namespace, None).await?;
+            is_known(pool, &watching.known)?;
             let mut view = View::new(args.output);
             loop {
                 view.show(out, rows(&watching.known, watching.clock.now(), pool))?;
@@ -74,7 +84,9 @@ pub fn run(args: &NodesArgs, out: &mut impl Write) -> Result<Exit> {
     let rows = wait_for(async {
         let cluster = cluster(&args.cluster).await?;
         let clock = clock(&cluster).await?;
-        Ok(rows(&known(&cluster, &args.lease_namespace).await?, clock.now(), pool))
+        let known = known(&cluster, &args.lease_namespace).await?;
+        is_known(pool, &known)?;
+        Ok(rows(&known, clock.now(), pool))
     })?;
     match args.output {
         ListOutput::Json => json(out, &json!({"items": rows}))?,

@@ -6,9 +6,9 @@ mod stop;
 
 use super::connect::{ClusterArgs, cluster, wait_for};
 use super::listing::Listing;
-use super::rollouts::{progress, rollouts};
+use super::rollouts::{chosen, progress, rollouts};
 use anyhow::Result;
-use change::{Request, chosen, make};
+use change::{Request, make};
 use clap::{Args, Subcommand};
 use k8s_openapi::jiff::SignedDuration;
 use std::io::Write;

@@ -6,7 +6,7 @@ mod watching;
 pub(super) use watching::Watching;
 
 use super::connect::Cluster;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt as _};
@@ -25,6 +25,7 @@ use tread_kube::node_lease;
 use tread_kube::paging::in_pages;
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_model::protocol::Time;
+use tread_model::text::listed;
 
 /// So many objects are listed at a time.
 const PAGE: u32 = 500;
@@ -46,6 +47,24 @@ pub(super) struct Known {
     pub(super) slots_unread: Option<String>,
     /// What is not known, since it may not be listed.
     pub(super) unknown: Vec<String>,
+}
+
+/// The pools that were asked for, if they have Rollouts; all of them, if none was named.
+pub(super) fn chosen(there: &BTreeMap<String, Rollout>, asked: &[String]) -> Result<Vec<String>> {
+    if let Some(missing) = asked.iter().find(|name| !there.contains_key(*name)) {
+        let names: Vec<&String> = there.keys().collect();
+        let there = match names.as_slice() {
+            [] => "there is none at all yet".to_owned(),
+            names => format!("there are {}", listed(names, 10)),
+        };
+        return Err(anyhow!(
+            "there is no Rollout {missing}: tread makes one for each MachineConfigPool, by its name; {there}"
+        ));
+    }
+    Ok(match asked {
+        [] => there.keys().cloned().collect(),
+        asked => asked.to_vec(),
+    })
 }
 
 /// The API server's time, counted on from when it was asked.

@@ -165,7 +165,9 @@ fn nodes_are_listed_with_what_they_do_have_and_want_and_who_holds_them() {
     ];
     assert_eq!(lines[2], busy);
     assert_eq!(lines[3][7..], ["alice", "waits: alice holds it"]);
-    assert_eq!(cluster.said(&["nodes", "--pool", "infra"]).lines().count(), 1);
+    assert_eq!(cluster.said(&["nodes", "--pool", "worker"]).lines().count(), lines.len());
+    let (code, _, err) = cluster.tread(&["nodes", "--pool", "workers"]);
+    assert!(code == 1 && err.contains("no Rollout workers"), "{code} {err}");
 
     let json: Value = serde_json::from_str(&cluster.said(&["nodes", "-o", "json"])).unwrap();
     let node = &json["items"][1];

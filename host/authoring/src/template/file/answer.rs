@@ -18,9 +18,10 @@ fn file(settings: &Settings, change: &Change) -> Verdict {
         // better to have no opinion than to guess.
         return Verdict::abstain_because("it is a secret, of which only a token is known, or no text");
     };
-    let lines = diff::lines_without(before, after, &["#"]);
+    let (before, after) = (without_comments(before), without_comments(after));
+    let lines = diff::lines(&before, &after);
     if lines.is_empty() {
-        return Verdict::nothing("only comments, blank lines or white space changed");
+        return Verdict::nothing("only comments, blank lines or white space at their ends changed");
     }
     // A reason counts and names; it never quotes contents, since it is shown
     // in the cluster.
@@ -28,4 +29,13 @@ fn file(settings: &Settings, change: &Change) -> Verdict {
     act(&format!(
         "the service has to read the file anew; lines added: {added}, removed: {removed}"
     ))
+}
+
+/// The lines that say something. What stands in front of a word counts: in YAML it does.
+fn without_comments(text: &str) -> String {
+    let says = |line: &&str| {
+        let said = line.trim_start();
+        !said.is_empty() && (!said.starts_with('#') || said.starts_with("#!"))
+    };
+    text.lines().map(str::trim_end).filter(says).collect::<Vec<_>>().join("\n")
 }

@@ -8,7 +8,8 @@
     fn a_comment_needs_nothing_and_a_setting_the_service() {
         for (before, after, needed) in [
             ("level = 1\n", "# ours\nlevel = 1\n", false),
-            ("level = 1\n", "\n  level = 1\n", false),
+            ("level = 1\n", "\nlevel = 1  \n", false),
+            ("a:\n  b: 1\nc: 2\n", "a:\n  b: 1\n  c: 2\n", true),
             ("level = 1\n", "level = 2\n", true),
             ("level = 1\n", "", true),
         ] {

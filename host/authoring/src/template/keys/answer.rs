@@ -3,8 +3,9 @@
 fn keys(settings: &Settings, change: &Change) -> Verdict {
     let (before, after) = (change.before.as_list(), change.after.as_list());
     let refused = after.iter().filter(|key| !before.contains(key)).any(|key| {
-        let kind = key.split_whitespace().next().unwrap_or_default();
-        settings.refused_keys.iter().any(|refused| refused == kind)
+        // Options may stand in front of the type.
+        let is_refused = |word: &str| settings.refused_keys.iter().any(|refused| refused == word);
+        key.split_whitespace().any(is_refused)
     });
     if refused {
         return Verdict::refuse("a new key is of a type that is not allowed here: add another");

@@ -5,6 +5,7 @@
             (&["ssh-ed25519 A"][..], &["ssh-ed25519 A", "ssh-ed25519 B"][..], Effect::None),
             (&["ssh-dss A"], &["ssh-ed25519 B"], Effect::None),
             (&["ssh-ed25519 A"], &["ssh-dss B"], Effect::Refuse),
+            (&["ssh-ed25519 A"], &["from=\"10.0.0.1\" ssh-dss B"], Effect::Refuse),
         ] {
             let verdict = test::verdict::<@TYPE@>(test::list(KEYS, before, after));
             assert_eq!(verdict.effect(), Some(effect), "{after:?}");

@@ -35,8 +35,9 @@ fn unit(settings: &Settings, change: &Change) -> Verdict {
     }
 }
 
-/// The unit file and its drop-ins, one after the other, as systemd reads them.
-/// None if one of them is no text.
+/// The unit file and its drop-ins, one after the other, as systemd reads them: a line that ends in a
+/// backslash goes on in the next one, and no section of a file reaches into the next file. None if one
+/// of them is no text.
 fn unit_text(unit: &Unit) -> Option<String> {
     let dropins = unit.dropins.iter().map(|dropin| &dropin.contents);
     let pieces = std::iter::once(&unit.contents).chain(dropins);
@@ -44,5 +45,22 @@ fn unit_text(unit: &Unit) -> Option<String> {
         .filter(|content| **content != Content::Absent)
         .map(|content| content.text())
         .collect();
-    Some(texts?.join("\n"))
+    Some(texts?.into_iter().map(in_whole_lines).collect::<Vec<_>>().join("\n[]\n"))
+}
+
+fn in_whole_lines(text: &str) -> String {
+    let mut whole = String::new();
+    let mut goes_on = false;
+    for line in text.lines().filter(|line| !line.trim_start().starts_with(['#', ';'])) {
+        if !goes_on {
+            whole.push('\n');
+        }
+        let (said, more) = line.strip_suffix('\\').map_or((line, false), |said| (said, true));
+        whole.push_str(said);
+        goes_on = more;
+        if goes_on {
+            whole.push(' ');
+        }
+    }
+    whole
 }

@@ -17,3 +17,13 @@
         change.before = State::Absent;
         assert_eq!(test::verdict::<@TYPE@>(change).effect(), None);
     }
+
+    #[test]
+    fn the_order_of_words_counts_over_the_ends_of_lines() {
+        let unit = |words: &str| format!("[Service]\nExecStart=/bin/a \\\n{words}\n");
+        let (one, other) = (unit("# ours\n/src \\\n/dst"), unit("/dst \\\n/src"));
+        let verdict = test::verdict::<@TYPE@>(test::unit(UNIT, &one, &other));
+        assert_eq!(verdict.effect(), @UNITEFFECT@);
+        let verdict = test::verdict::<@TYPE@>(test::unit(UNIT, &one, &unit("/src \\\n/dst")));
+        assert_eq!(verdict.effect(), Some(Effect::None));
+    }

@@ -36,7 +36,7 @@ fn row(object: &Object, now: Time, terms: &Terms) -> Row {
     let owner = owners.into_iter().find(|owner| owner.kind == "Node").map(|it| it.name.clone());
     let name = object.metadata.name.as_deref().unwrap_or_default();
     Row {
-        node: owner.unwrap_or_else(|| name.trim_start_matches("node-").to_owned()),
+        node: owner.unwrap_or_else(|| name.strip_prefix("node-").unwrap_or(name).to_owned()),
         holder: spec.and_then(|spec| spec.holder_identity.clone()).unwrap_or_default(),
         state: match lease.is_anothers(now, terms) {
             true if has_ended => "Ended",

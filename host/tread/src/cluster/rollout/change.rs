@@ -28,24 +28,6 @@ pub(super) enum Request {
     Retry,
 }
 
-/// The pools that were asked for, if they have Rollouts; all of them, if none was named.
-pub(super) fn chosen(there: &BTreeMap<String, Rollout>, asked: &[String]) -> Result<Vec<String>> {
-    if let Some(missing) = asked.iter().find(|name| !there.contains_key(*name)) {
-        let names: Vec<&String> = there.keys().collect();
-        let there = match names.as_slice() {
-            [] => "there is none at all yet".to_owned(),
-            names => format!("there are {}", listed(names, 10)),
-        };
-        return Err(anyhow!(
-            "there is no Rollout {missing}: tread makes one for each MachineConfigPool, by its name; {there}"
-        ));
-    }
-    Ok(match asked {
-        [] => there.keys().cloned().collect(),
-        asked => asked.to_vec(),
-    })
-}
-
 /// Makes it, and says what that means.
 pub(super) async fn make(
     out: &mut impl Write,

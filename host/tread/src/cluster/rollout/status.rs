@@ -1,7 +1,6 @@
 //! How far rollouts are, for a person and for a script.
 
-use super::change::chosen;
-use crate::cluster::rollouts::{Known, has_failed, open_order, phase_word};
+use crate::cluster::rollouts::{Known, chosen, has_failed, open_order, phase_word};
 use crate::render::output::ListOutput;
 use anyhow::Result;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! Pauses, and waits until nothing is under way.
 
-use super::change::{chosen, pause};
+use super::change::pause;
 use super::status::{doing, is_seen};
 use crate::cluster::connect::Cluster;
 use crate::cluster::rollouts::{
-    Known, Watching, has_failed, holder, is_treads, lease_of, open_order, rollouts,
+    Known, Watching, chosen, has_failed, holder, is_treads, lease_of, open_order, rollouts,
 };
 use anyhow::Result;
 use std::io::Write;
@@ -177,7 +177,7 @@ fn leased(known: &Known) -> impl Iterator<Item = String> {
         let of_update = known.updates.keys().find(|node| {
             lease_of(known, node).is_some_and(|it| it.metadata.name == lease.metadata.name)
         });
-        let node = || name.trim_start_matches("node-").to_owned();
+        let node = || name.strip_prefix("node-").unwrap_or(name).to_owned();
         of_update.cloned().unwrap_or_else(node)
     })
 }
