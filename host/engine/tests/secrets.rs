@@ -14,7 +14,8 @@ use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Call, CallFailure, Reply, Sandbox, Speaker, Words};
 use tread_model::change::{Change, Content, FileState, State};
 use tread_model::config::NodeConfig;
-use tread_model::description::Declarations;
+use tread_model::description::{Claim, Declarations, Description};
+use tread_model::effect::Effect;
 use tread_model::read::{self, Input};
 use tread_model::verdict::{FailureKind, Layer};
 
@@ -163,14 +164,20 @@ fn what_a_component_declares_has_to_be_what_its_section_says() {
 }
 
 fn machine_config(text: &str) -> String {
-    let source = format!("data:,{text}");
+    with_files(&[("/etc/a", SECRET, text)])
+}
+
+fn with_files(files: &[(&str, u32, &str)]) -> String {
+    let file = |(path, mode, text): &(&str, u32, &str)| {
+        let source = format!("data:,{text}");
+        serde_json::json!({"path": path, "mode": mode, "contents": {"source": source}})
+    };
+    let files: Vec<_> = files.iter().map(file).collect();
     serde_json::json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "MachineConfig",
         "metadata": {"name": "a", "labels": {"machineconfiguration.openshift.io/role": "worker"}},
-        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
-            {"path": "/etc/a", "mode": 0o600, "contents": {"source": source}},
-        ]}}},
+        "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}},
     })
     .to_string()
 }
@@ -282,5 +289,35 @@ fn of_a_plan_for_which_a_policy_was_offered_a_secret_it_is_known_that_it_was() {
             assert_eq!((planned.offered_secrets, planned.calls.len()), (offered, calls));
             assert!(planned.calls.iter().all(|call| call.used.is_none() == offered));
         }
+    }
+}
+
+#[test]
+fn what_was_secret_stays_so_for_others_where_an_admin_answers_that_all_may_read_it() {
+    let policy = |name: &str, layer, claim: Claim| {
+        let described = Description { name: name.to_owned(), claims: vec![claim], ..described() };
+        let section = Some(serde_json::to_vec(&described).unwrap());
+        let verdicts = vec![act(0, &[])];
+        let component = Guest { exported: described, section, verdicts, ..Guest::default() };
+        let wishes = Wishes { read_secrets: layer == Layer::Template, ..Wishes::default() };
+        let component = Cow::Owned(component.component());
+        Policy::new(component, None, layer, wishes, &Limits::default()).unwrap()
+    };
+    for (before, offered) in [(SECRET, true), (OPEN, false)] {
+        let admins =
+            policy("admins", Layer::Admin, claim("file:/etc/a", Effect::None, Effect::None));
+        let others = claim("file:/etc/**", Effect::None, Effect::None);
+        let others = Claim { with_unchanged: true, ..others };
+        let others = policy("others", Layer::Template, others);
+        let old = with_files(&[("/etc/a", before, "one"), ("/etc/b", OPEN, "one")]);
+        let new = with_files(&[("/etc/a", OPEN, "onee"), ("/etc/b", OPEN, "two")]);
+        let input = |text: String| [Input { name: "a", bytes: text.leak().as_bytes() }];
+        let (old, new) = (input(old), input(new));
+        let (old, new) = read::sides(&old, &new).unwrap();
+        let policies = PolicySet::new(vec![admins, others]).unwrap();
+        let (answers, sides) = (Answers::default(), (&old.config, &new.config));
+        let sandbox: Sandbox = sandbox(Limits::default());
+        let planned = plan_together(&sandbox, &policies, None, &answers, sides, Vec::new());
+        assert_eq!(planned.unwrap().offered_secrets, offered, "{before:o}");
     }
 }

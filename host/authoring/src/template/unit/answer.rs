@@ -55,11 +55,12 @@ fn in_whole_lines(text: &str) -> String {
         if !goes_on {
             whole.push('\n');
         }
-        let (said, more) = line.strip_suffix('\\').map_or((line, false), |said| (said, true));
-        whole.push_str(said);
-        goes_on = more;
-        if goes_on {
-            whole.push(' ');
+        // Two of them are one that is meant.
+        let backslashes = line.len() - line.trim_end_matches('\\').len();
+        goes_on = backslashes % 2 == 1;
+        match line.strip_suffix('\\').filter(|_| goes_on) {
+            Some(said) => whole.extend([said, " "]),
+            None => whole.push_str(line),
         }
     }
     whole

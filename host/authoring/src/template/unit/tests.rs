@@ -20,6 +20,9 @@
 
     #[test]
     fn the_order_of_words_counts_over_the_ends_of_lines() {
+        let after = |unit: &str| format!("[Unit]\nDescription=a \\\\\nAfter={unit}\n");
+        let change = test::unit(UNIT, &after("one.service"), &after("other.service"));
+        assert_eq!(test::verdict::<@TYPE@>(change).effect(), @UNITEFFECT@);
         let unit = |words: &str| format!("[Service]\nExecStart=/bin/a \\\n{words}\n");
         let (one, other) = (unit("# ours\n/src \\\n/dst"), unit("/dst \\\n/src"));
         let verdict = test::verdict::<@TYPE@>(test::unit(UNIT, &one, &other));

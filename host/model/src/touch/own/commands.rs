@@ -133,8 +133,8 @@ const SEPARATORS: [char; 7] = ['`', '(', ')', ';', '&', '|', '\n'];
 /// Commands of more words are not looked into, and count as the worst.
 const MOST_WORDS: usize = 512;
 
-/// Behind a wrapper, so many programs that could end the system are looked into; a command that names
-/// more counts as the worst.
+/// Behind wrappers, so many programs that could end the system are looked into; a line that names more
+/// counts as the worst.
 const MOST_PROGRAMS: usize = 16;
 
 /// Programs that end the system by what stands behind them.
@@ -172,8 +172,10 @@ pub(super) fn runs_the_end(line: &str) -> bool {
     if reaches_the_kernel(line) || line.contains("RTMIN") {
         return true;
     }
-    let ends = |command: &Command| command.words.len() > MOST_WORDS || command.ends();
-    commands(line).iter().any(ends)
+    let mut looked_into = 0;
+    let mut ends =
+        |command: &Command| command.words.len() > MOST_WORDS || command.ends(&mut looked_into);
+    commands(line).iter().any(&mut ends)
 }
 
 /// The units that a command line starts or restarts, as systemctl takes their names.
@@ -223,18 +225,18 @@ fn commands(line: &str) -> Vec<Command> {
 }
 
 impl Command {
-    fn ends(&self) -> bool {
+    fn ends(&self, looked_into: &mut usize) -> bool {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
         let Some((first, rest)) = words.split_first() else { return false };
         // Only who runs it can tell what that is.
         match is_unknown_program(first) {
             true => !self.is_part,
-            false => command_ends(program(first), rest),
+            false => command_ends(program(first), rest, looked_into),
         }
     }
 }
 
-fn command_ends(program: &str, rest: &[&str]) -> bool {
+fn command_ends(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
     if SHELLS.contains(&program) {
         return shell_ends(rest);
     }
@@ -247,7 +249,6 @@ fn command_ends(program: &str, rest: &[&str]) -> bool {
     // Which of the words is the command depends on the options of each wrapper.
     let mut is_named = false;
     let mut at_once = AT_ONCE.contains(&program);
-    let mut looked_into = 0_usize;
     for (at, word) in rest.iter().enumerate() {
         let behind = rest.get(at + 1..).unwrap_or_default();
         let inner = self::program(word);
@@ -255,8 +256,8 @@ fn command_ends(program: &str, rest: &[&str]) -> bool {
             return true;
         }
         // Each is held against all that stands behind it.
-        looked_into += usize::from(BY_ARGUMENTS.contains(&inner) || SHELLS.contains(&inner));
-        if looked_into > MOST_PROGRAMS {
+        *looked_into += usize::from(BY_ARGUMENTS.contains(&inner) || SHELLS.contains(&inner));
+        if *looked_into > MOST_PROGRAMS {
             return true;
         }
         if program_ends(inner, behind) || !is_named && SHELLS.contains(&inner) && shell_ends(behind)

@@ -208,6 +208,9 @@ fn what_is_looked_at_is_bounded_and_what_is_not_looked_at_is_not_gentle() {
     // Each of these could be the one that decides.
     let verbs = format!("[Service]\nExecStart=env {} true\n", "systemctl ".repeat(400));
     assert!(why(&unit(&verbs), "a.service").is_some());
+    let commands = "env systemctl status a; ".repeat(20);
+    let commands = format!("[Service]\nExecStart=/bin/sh -c '{commands}'\n");
+    assert!(why(&unit(&commands), "a.service").is_some());
     // Units that start each other, without end and with much to say.
     let text = |n: usize| {
         let comment = format!("# {}\n", "x".repeat(2000)).repeat(10);
