@@ -11,7 +11,7 @@ const NETWORK_MANAGER: &str = "/etc/NetworkManager/**";
 const IFCFG: &str = "/etc/sysconfig/network-scripts/**";
 
 // Why; connections hold passwords.
-const NMSTATE_READ: &str = "nmstate files are read when the node boots: on a running node they change nothing, and its network is as they say from its next boot on";
+const NMSTATE_READ: &str = "nmstate files are read when the node boots: on a running node they change nothing, and its network is as they say from its next boot on at the earliest";
 const CONNECTIONS_STAY: &str = "connections that are up keep their old settings, and activating them again would cut the node off in the middle of the change; at boot they all start anew";
 
 impl Policy for Network {

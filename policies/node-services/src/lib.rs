@@ -16,7 +16,7 @@ use service::{Cost, Service};
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, export,
 };
-use tread_policy_formats::{Table, toml, yaml};
+use tread_policy_formats::{Table, Value, toml, yaml};
 
 /// The policy `node-services`.
 pub struct NodeServices;
@@ -29,18 +29,21 @@ impl Policy for NodeServices {
         "Reloads or restarts CRI-O and the kubelet for the fields that take effect that way";
     const CLAIMS: &'static [Claim] = &[
         Claim::on("file:/etc/kubernetes/kubelet.conf", Effect::None, Effect::Reboot),
-        Claim::on("file:/etc/crio/crio.conf", Effect::None, Effect::Reboot),
-        Claim::on("file:/etc/crio/crio.conf.d/*", Effect::None, Effect::Reboot),
+        // Unchanged as well: another file may define the same runtime handler.
+        Claim::on("file:/etc/crio/crio.conf", Effect::None, Effect::Reboot).with_unchanged(),
+        Claim::on("file:/etc/crio/crio.conf.d/*", Effect::None, Effect::Reboot).with_unchanged(),
         Claim::on("file:/etc/containers/storage.conf", Effect::None, Effect::Reboot),
     ];
 
-    fn classify((): &(), change: &Change, _: &Context<'_>) -> Verdict {
+    fn classify((): &(), change: &Change, context: &Context<'_>) -> Verdict {
         let found = change.path().and_then(|path| Some((path, Service::of(path)?)));
         let Some((path, service)) = found else { return Verdict::abstain() };
         if change.edit() != Edit::Changed {
             match path {
                 // The operating system brings files of its own, of which nothing is known.
-                "/etc/crio/crio.conf" | "/etc/containers/storage.conf" => {
+                "/etc/crio/crio.conf"
+                | "/etc/crio/crio.conf.d/10-crio.conf"
+                | "/etc/containers/storage.conf" => {
                     return Verdict::reboot(
                         "this file takes the place of the system's own, or gives it back; what \
                          that one says is not known here",
@@ -63,7 +66,10 @@ impl Policy for NodeServices {
                 Ok((before, after))
             });
         match sides {
-            Ok((before, after)) => verdict(service, &differences(service, &before, &after)),
+            Ok((before, after)) => {
+                let is_elsewhere = |handler: &str| is_defined_elsewhere(path, handler, context);
+                verdict(service, &differences(service, &before, &after), &is_elsewhere)
+            }
             Err(why) => Verdict::reboot([&why, "; so what changes is not known"].concat()),
         }
     }
@@ -88,16 +94,48 @@ fn read(service: Service, state: &State) -> Result<Table, String> {
         .map_err(|error| ["line ", &error.line.to_string(), ": ", error.what].concat())
 }
 
-fn verdict(service: Service, differences: &[Difference]) -> Verdict {
-    let Some(cost) = differences.iter().map(|difference| service.cost(difference)).max() else {
+/// Whether another file of CRI-O's defines this runtime handler, before or after, as far as that can be
+/// told.
+fn is_defined_elsewhere(path: &str, handler: &str, context: &Context<'_>) -> bool {
+    let changed = context.changes.iter();
+    let changed = changed
+        .flat_map(|change| [(change.path(), &change.before), (change.path(), &change.after)]);
+    let unchanged = context.unchanged.iter().map(|entry| (entry.path(), &entry.state));
+    let is_other = |other: &str| other != path && Service::of(other) == Some(Service::Crio);
+    let others = changed.chain(unchanged).filter(|(other, _)| other.is_some_and(is_other));
+    let wanted = ["crio", "runtime", "runtimes", handler];
+    others.map(|(_, state)| read(Service::Crio, state)).any(|read| match read {
+        Ok(table) => has(&table, &wanted),
+        Err(_) => true,
+    })
+}
+
+/// Whether there is such a key, from the outermost table inwards, in whatever case.
+fn has(table: &Table, path: &[&str]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return true };
+    table.iter().any(|(key, value)| {
+        key.eq_ignore_ascii_case(first)
+            && (rest.is_empty() || matches!(value, Value::Table(inner) if has(inner, rest)))
+    })
+}
+
+fn verdict(
+    service: Service,
+    differences: &[Difference],
+    is_elsewhere: &dyn Fn(&str) -> bool,
+) -> Verdict {
+    let costs: Vec<Cost> =
+        differences.iter().map(|difference| service.cost(difference, is_elsewhere)).collect();
+    let Some(cost) = costs.iter().copied().max() else {
         return Verdict::nothing(
             "every setting stays as it is: only comments, order, layout or the file's mode change",
         );
     };
     let deciding: Vec<String> = differences
         .iter()
-        .filter(|difference| service.cost(difference) == cost)
-        .map(|difference| difference.path.join("."))
+        .zip(&costs)
+        .filter(|(_, it)| **it == cost)
+        .map(|(difference, _)| difference.path.join("."))
         .collect();
     let (unit, name) = (service.unit(), service.name());
     let is = if deciding.len() == 1 { " is" } else { " are" };
@@ -110,7 +148,10 @@ fn verdict(service: Service, differences: &[Difference]) -> Verdict {
             Verdict::restart(unit, [&names, is, " read when ", name, " starts"].concat())
         }
         Cost::Drain => {
-            let tail = ", and with it a pull that worked may fail";
+            let tail = match service {
+                Service::Kubelet => ", and with it pods that run may have to go",
+                _ => ", and with it a pull that worked may fail",
+            };
             Verdict::drain([&names, is, " read when ", name, " starts", tail].concat())
                 .and(Action::restart(unit))
         }

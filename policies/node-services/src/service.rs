@@ -12,7 +12,7 @@ use tread_policy_formats::Value;
 pub(crate) enum Cost {
     Reload,
     Restart,
-    /// A restart, after which a pull that worked may fail.
+    /// A restart, after which a pull that worked may fail, or pods that run have to go.
     Drain,
     Reboot,
 }
@@ -53,10 +53,11 @@ impl Service {
         }
     }
 
-    /// What a difference costs. What is not known costs a reboot.
-    pub(crate) fn cost(self, difference: &Difference) -> Cost {
+    /// What a difference costs. What is not known costs a reboot. Of a runtime handler it is asked
+    /// whether another file defines it.
+    pub(crate) fn cost(self, difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
         match self {
-            Service::Crio => crio(difference),
+            Service::Crio => crio(difference, is_elsewhere),
             Service::Kubelet => kubelet(&difference.path),
             Service::Storage => storage(&difference.path),
         }
@@ -86,9 +87,11 @@ const CRIO_RUNTIME_RELOAD: [&str; 2] = ["log_filter", "log_level"];
 const CRIO_IMAGE_RELOAD: [&str; 3] = ["pause_command", "pause_image", "pause_image_auth_file"];
 
 /// What is read at the start, and holds for containers that start later. Not
-/// here: what running containers were made with, and the directories in which
-/// their monitors meet CRI-O, such as `container_exits_dir`.
-const CRIO_RUNTIME_RESTART: [&str; 45] = [
+/// here: what running containers were made with, the directories in which
+/// their monitors meet CRI-O, such as `container_exits_dir`, and what is taken away from
+/// them when CRI-O starts or they stop: their classes (`rdt_config_file`), their processors
+/// (`shared_cpuset`, `irqbalance_config_file`) and their ports (`disable_hostport_mapping`).
+const CRIO_RUNTIME_RESTART: [&str; 41] = [
     "absent_mount_sources_to_reject",
     "add_inheritable_capabilities",
     "additional_devices",
@@ -109,14 +112,12 @@ const CRIO_RUNTIME_RESTART: [&str; 45] = [
     "default_sysctls",
     "default_ulimits",
     "device_ownership_from_security_context",
-    "disable_hostport_mapping",
     "drop_infra_ctr",
     "enable_criu_support",
     "enable_pod_events",
     "hooks_dir",
     "hostnetwork_disable_selinux",
     "infra_ctr_cpuset",
-    "irqbalance_config_file",
     "irqbalance_config_restore_file",
     "log_size_max",
     "log_to_journald",
@@ -126,12 +127,10 @@ const CRIO_RUNTIME_RESTART: [&str; 45] = [
     "pids_limit",
     "pinns_path",
     "privileged_seccomp_profile",
-    "rdt_config_file",
     "read_only",
     "seccomp_profile",
     "seccomp_use_default_when_empty",
     "separate_pull_cgroup",
-    "shared_cpuset",
     "timezone",
     "workloads",
 ];
@@ -160,43 +159,25 @@ const CRIO_METRICS_RESTART: [&str; 7] = [
     "metrics_port",
     "metrics_socket",
 ];
-const CRIO_NETWORK_RESTART: [&str; 4] =
-    ["cni_default_network", "network_dir", "plugin_dir", "plugin_dirs"];
-
-/// What a runtime handler says of containers that start later. Not here: where its program is and
-/// keeps its state, since running containers are found again by that once CRI-O starts again.
-const CRIO_HANDLER_RELOAD: [&str; 13] = [
-    "allowed_annotations",
-    "container_create_timeout",
-    "container_min_memory",
-    "default_annotations",
-    "exec_cpu_affinity",
-    "monitor_cgroup",
-    "monitor_env",
-    "monitor_exec_cgroup",
-    "monitor_path",
-    "no_sync_log",
-    "privileged_without_host_devices",
-    "seccomp_profile",
-    "stream_websockets",
-];
 /// Handlers that CRI-O has where no file defines them, or that a file of the system defines.
 const CRIO_HANDLERS: [&str; 2] = ["crun", "runc"];
 
-/// What a difference below the table of runtime handlers costs.
-fn handler(name: &str, key: Option<&&str>, difference: &Difference) -> Cost {
-    // The key of a handler is the fourth of the path.
+/// What a difference below the table of runtime handlers costs. CRI-O's manual says that it reads them
+/// again when it is reloaded; a handler that is new then is not found before CRI-O starts again.
+fn handler(name: &str, difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
+    // The name of a handler is the fourth key of the path.
     let (was_there, is_there) = (difference.known >= 4, difference.kept >= 4);
-    let is_new = !was_there && !CRIO_HANDLERS.contains(&name);
-    let is_of_later = was_there && key.is_some_and(|key| CRIO_HANDLER_RELOAD.contains(key));
-    // Containers of a handler that is gone could not be told how to stop.
-    if is_there && (is_new || is_of_later) { Cost::Reload } else { Cost::Reboot }
+    // Of one that another file defines, too, nothing would be left but what this file says.
+    let is_new = !was_there && !CRIO_HANDLERS.contains(&name) && !is_elsewhere(name);
+    // Running containers are found again, and told how to stop, by what their handler says once CRI-O
+    // starts again. One that CRI-O does not take, for whatever it says, is none.
+    if is_there && is_new { Cost::Restart } else { Cost::Reboot }
 }
 
-fn crio(difference: &Difference) -> Cost {
+fn crio(difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
     let (reload, restart): (&[&str], &[&str]) = match difference.path.as_slice() {
-        ["crio", "runtime", "runtimes", name, keys @ ..] => {
-            return handler(name, keys.first(), difference);
+        ["crio", "runtime", "runtimes", name, ..] => {
+            return handler(name, difference, is_elsewhere);
         }
         ["crio", "runtime", "workloads", ..] => return Cost::Restart,
         ["crio", "runtime", _] => (&CRIO_RUNTIME_RELOAD, &CRIO_RUNTIME_RESTART),
@@ -212,7 +193,9 @@ fn crio(difference: &Difference) -> Cost {
         ["crio", "image", key] if CRIO_IMAGE_DRAIN.contains(key) => return Cost::Drain,
         ["crio", "image", _] => (&CRIO_IMAGE_RELOAD, &CRIO_IMAGE_RESTART),
         ["crio", "metrics", _] => (&[], &CRIO_METRICS_RESTART),
-        ["crio", "network", _] => (&[], &CRIO_NETWORK_RESTART),
+        // When CRI-O starts it takes pods that run out of all networks but the default one of then,
+        // and asks that one for their addresses: pods that have none are made anew.
+        ["crio", "network", "plugin_dirs"] if is_longer(difference) => return Cost::Restart,
         _ => (&[], &[]),
     };
     match difference.path.last() {
@@ -234,7 +217,7 @@ fn is_longer(difference: &Difference) -> bool {
 }
 
 /// Fields that the kubelet reads when it starts and keeps no state of.
-const KUBELET_RESTART: [&str; 30] = [
+const KUBELET_RESTART: [&str; 26] = [
     "logging",
     "imageMinimumGCAge",
     "imageMaximumGCAge",
@@ -244,13 +227,9 @@ const KUBELET_RESTART: [&str; 30] = [
     "containerLogMaxFiles",
     "containerLogMaxWorkers",
     "containerLogMonitorInterval",
-    "evictionHard",
-    "evictionSoft",
-    "evictionSoftGracePeriod",
     "evictionPressureTransitionPeriod",
     "evictionMaxPodGracePeriod",
     "evictionMinimumReclaim",
-    "mergeDefaultEvictionSettings",
     "kubeAPIQPS",
     "kubeAPIBurst",
     "eventRecordQPS",
@@ -267,10 +246,17 @@ const KUBELET_RESTART: [&str; 30] = [
     "shutdownGracePeriodByPodPriority",
 ];
 
+/// When pods are put off the node. What is kept free is taken off what pods may use, too, and a kubelet
+/// that starts looks again whether the pods that run fit: those that do not are ended at once, whatever
+/// their budgets say.
+const KUBELET_DRAIN: [&str; 4] =
+    ["evictionHard", "evictionSoft", "evictionSoftGracePeriod", "mergeDefaultEvictionSettings"];
+
 /// The managers of CPUs, memory and topology keep state files that refuse a
 /// changed policy; so the rest costs a reboot.
 fn kubelet(path: &[&str]) -> Cost {
     match path.first() {
+        Some(field) if KUBELET_DRAIN.contains(field) => Cost::Drain,
         Some(field) if KUBELET_RESTART.contains(field) => Cost::Restart,
         _ => Cost::Reboot,
     }

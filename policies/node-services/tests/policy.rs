@@ -1,6 +1,6 @@
 //! What the policy answers, key by key.
 
-use tread_guest_sdk::{Action, Change, Content, Effect, File, State, Verdict, test};
+use tread_guest_sdk::{Action, Change, Content, Effect, Entry, File, State, Verdict, test};
 use tread_policy_node_services::NodeServices;
 
 const KUBELET: &str = "/etc/kubernetes/kubelet.conf";
@@ -114,7 +114,12 @@ fn each_key_costs_what_the_table_says() {
         (DROP_IN, "[crio.x]", reboot, "crio.x"),
         (DROP_IN, "[crio.nri]", reboot, "crio.nri"),
         (DROP_IN, "[crio.metrics]\nenable_metrics = true", restart, "crio.metrics.enable_metrics"),
-        (DROP_IN, "[crio.network]\nplugin_dirs = []", restart, "crio.network.plugin_dirs"),
+        (DROP_IN, "[crio.network]\nplugin_dirs = []", reboot, "crio.network.plugin_dirs"),
+        (DROP_IN, "[crio.network]\nnetwork_dir = '/n'", reboot, "crio.network.network_dir"),
+        (DROP_IN, "[crio.network]\ncni_default_network = 'n'", reboot, "cni_default_network"),
+        (DROP_IN, "[crio.runtime]\nrdt_config_file = '/r'", reboot, "rdt_config_file"),
+        (DROP_IN, "[crio.runtime]\nshared_cpuset = '1'", reboot, "shared_cpuset"),
+        (DROP_IN, "[crio.runtime]\ndisable_hostport_mapping = true", reboot, "hostport"),
         (
             DROP_IN,
             "[crio.runtime]\ncgroup_manager = 'cgroupfs'",
@@ -146,7 +151,7 @@ fn each_key_costs_what_the_table_says() {
         (
             KUBELET,
             "evictionHard:\n  memory.available: 1Gi",
-            restart,
+            Effect::Drain,
             "evictionHard.memory.available",
         ),
         (
@@ -253,7 +258,7 @@ fn an_empty_table_of_a_map_is_an_entry() {
     let base = "[crio.runtime]\nlog_level = 'info'\n";
     let handler = format!("{base}[crio.runtime.runtimes.kata]\n");
     let added = of(DROP_IN, base, &handler);
-    assert_eq!(added.effect(), Some(Effect::Reload));
+    assert_eq!(added.effect(), Some(Effect::Restart));
     assert!(added.reason().contains("crio.runtime.runtimes.kata is"), "{}", added.reason());
     assert_eq!(of(DROP_IN, &handler, base).effect(), Some(Effect::Reboot));
     let workload = format!("{base}[crio.runtime.workloads.w]\n");
@@ -263,22 +268,18 @@ fn an_empty_table_of_a_map_is_an_entry() {
 }
 
 #[test]
-fn a_runtime_handler_may_come_on_a_reload_but_not_go_or_lose_its_containers() {
+fn a_runtime_handler_may_come_with_a_restart_and_nothing_else_may_happen_to_it() {
     let kata = "[crio.runtime.runtimes.kata]\nruntime_path = '/k'\nruntime_type = 'vm'\n";
     let gvisor = "[crio.runtime.runtimes.gvisor]\nruntime_path = '/g'\n";
     let effect = |before: &str, after: &str| of(DROP_IN, before, after).effect();
-    assert_eq!(effect("", kata), Some(Effect::Reload));
-    assert_eq!(effect(kata, &format!("{kata}{gvisor}")), Some(Effect::Reload));
+    assert_eq!(effect("", kata), Some(Effect::Restart));
+    assert_eq!(effect(kata, &format!("{kata}{gvisor}")), Some(Effect::Restart));
+    // Running containers are found again by what it says once CRI-O starts again, and by nothing if
+    // CRI-O does not take it.
     for line in [
         "allowed_annotations = ['io.kubernetes.cri-o.Devices']",
         "container_min_memory = '12MiB'",
-        "default_annotations = {a = 'b'}",
-    ] {
-        assert_eq!(effect(kata, &format!("{kata}{line}\n")), Some(Effect::Reload), "{line}");
-        assert_eq!(effect(&format!("{kata}{line}\n"), kata), Some(Effect::Reload), "{line}");
-    }
-    // Running containers are found again by these once CRI-O starts again.
-    for line in [
+        "no_sync_log = true",
         "runtime_root = '/run/kata'",
         "inherit_default_runtime = true",
         "Runtime_Root = '/run/kata'",
@@ -303,6 +304,70 @@ fn a_runtime_handler_may_come_on_a_reload_but_not_go_or_lose_its_containers() {
     assert_eq!(effect(kata, ""), Some(Effect::Reboot));
     let removed = test::verdict::<NodeServices>(test::file_removed(DROP_IN, kata));
     assert_eq!(removed.effect(), Some(Effect::Reboot));
+}
+
+#[test]
+fn a_handler_that_another_file_defines_is_not_new() {
+    const OTHER: &str = "/etc/crio/crio.conf.d/50-other";
+    let kata = "[crio.runtime.runtimes.kata]\nallowed_annotations = ['a']\n";
+    let whole = "[crio.runtime.runtimes.kata]\nruntime_type = 'vm'\n";
+    let of = |changes: Vec<Change>, unchanged: Vec<Entry>| {
+        test::verdicts::<NodeServices>(&(), changes, unchanged).pop().unwrap().effect()
+    };
+    let added = || test::file_added("/etc/crio/crio.conf.d/99-mine", kata);
+    assert_eq!(of(vec![added()], vec![]), Some(Effect::Restart));
+    for other in
+        [whole, "[Crio.Runtime.runtimes]\nkata = {}\n", "[[", "[crio.runtime.runtimes.Kata]"]
+    {
+        let unchanged = vec![test::unchanged_file(OTHER, other)];
+        assert_eq!(of(vec![added()], unchanged), Some(Effect::Reboot), "{other}");
+        for change in [test::file_added(OTHER, other), test::file_removed(OTHER, other)] {
+            assert_eq!(of(vec![change, added()], vec![]), Some(Effect::Reboot), "{other}");
+        }
+    }
+    for (path, other) in [
+        (OTHER, "[crio.runtime]\nlog_level = 'info'\n"),
+        (OTHER, "[crio.runtime.runtimes.gvisor]\nruntime_path = '/g'\n"),
+    ] {
+        let unchanged = vec![test::unchanged_file(path, other)];
+        assert_eq!(of(vec![added()], unchanged), Some(Effect::Restart), "{other}");
+    }
+}
+
+#[test]
+fn a_file_that_packages_of_cri_o_bring_is_not_known() {
+    for change in [test::file_added, test::file_removed] {
+        let change =
+            change("/etc/crio/crio.conf.d/10-crio.conf", "[crio.runtime]\nlog_level = 'info'\n");
+        assert_eq!(test::verdict::<NodeServices>(change).effect(), Some(Effect::Reboot));
+    }
+}
+
+#[test]
+fn pods_move_before_the_kubelet_puts_them_off_the_node() {
+    for text in [
+        "evictionHard: {memory.available: 1Gi}",
+        "evictionSoft: {memory.available: 1Gi}",
+        "evictionSoftGracePeriod: {memory.available: 1m}",
+        "mergeDefaultEvictionSettings: true",
+    ] {
+        for (before, after) in [("", text), (text, "")] {
+            let verdict =
+                of(KUBELET, &format!("kind: K\n{before}\n"), &format!("kind: K\n{after}\n"));
+            let expected = [Action::Drain, Action::restart("kubelet.service")];
+            assert_eq!(verdict.actions(), expected, "{before} to {after}: {}", verdict.reason());
+            assert!(verdict.reason().contains("may have to go"), "{}", verdict.reason());
+        }
+    }
+}
+
+#[test]
+fn directories_of_plugins_may_be_added_and_not_be_taken_away() {
+    let dirs = |dirs: &str| format!("[crio.network]\nplugin_dirs = [{dirs}]\n");
+    let effect = |before: &str, after: &str| of(DROP_IN, before, after).effect();
+    assert_eq!(effect(&dirs("'/a'"), &dirs("'/a', '/b'")), Some(Effect::Restart));
+    assert_eq!(effect(&dirs("'/a'"), &dirs("'/b'")), Some(Effect::Reboot));
+    assert_eq!(effect("", &dirs("'/a'")), Some(Effect::Reboot));
 }
 
 #[test]

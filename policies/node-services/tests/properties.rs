@@ -72,30 +72,28 @@ fn toml(text: &str) -> Option<Flat> {
 
 /// What the manual of CRI-O and the experience of its admins say of a key.
 fn crio(path: &[String], goes: bool, comes: bool) -> Effect {
-    let folded: Vec<String> = path.iter().map(|key| folded(key)).collect();
+    // The name of a handler, the fourth key, is what it is.
+    let fold = |(at, key): (usize, &String)| if at == 3 { key.clone() } else { folded(key) };
+    let folded: Vec<String> = path.iter().enumerate().map(fold).collect();
     let keys: Vec<&str> = folded.iter().map(String::as_str).collect();
     match keys.as_slice() {
         [] | ["crio"] | ["crio", "runtime" | "image" | "metrics" | "network" | "api"] => {
             Effect::None
         }
-        ["crio", "runtime", "runtimes", _] if goes => Effect::Reboot,
-        // Of one that was there, only what is known to concern containers that start later.
-        ["crio", "runtime", "runtimes", _, key, ..]
-            if !comes && !["allowed_annotations", "default_annotations"].contains(key) =>
-        {
-            Effect::Reboot
-        }
-        ["crio", "runtime", "runtimes", "runc" | "crun", ..] if comes => Effect::Reboot,
+        // One that is new and that nothing else defines is found once CRI-O starts again.
+        ["crio", "runtime", "runtimes", "runc" | "crun", ..] => Effect::Reboot,
+        ["crio", "runtime", "runtimes", _, ..] if goes || !comes => Effect::Reboot,
+        ["crio", "runtime", "runtimes", ..] => Effect::Restart,
         ["crio", "runtime", "default_runtime"] => Effect::Reboot,
-        ["crio", "runtime", "runtimes", ..]
-        | ["crio", "runtime", "log_level" | "log_filter"]
+        ["crio", "network", ..] => Effect::Reboot,
+        ["crio", "runtime", "log_level" | "log_filter"]
         | ["crio", "image", "pause_image" | "pause_image_auth_file" | "pause_command"] => {
             Effect::Reload
         }
         ["crio", "runtime", "cgroup_manager" | "selinux" | "uid_mappings" | "gid_mappings", ..] => {
             Effect::Reboot
         }
-        ["crio", "runtime" | "image" | "metrics" | "network", ..] => Effect::Restart,
+        ["crio", "runtime" | "image" | "metrics", ..] => Effect::Restart,
         _ => Effect::Reboot,
     }
 }
@@ -119,9 +117,14 @@ fn spelled(key: &'static str) -> impl Strategy<Value = String> {
         3 => key.replacen('l', "L", 1),
         _ => key.to_string(),
     });
-    odd.prop_map(|key| {
-        let bare = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if bare { key } else { format!("\"{key}\"") }
+    let quoted = |part: &str| {
+        let bare = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if bare { part.to_string() } else { format!("\"{part}\"") }
+    };
+    // As a way through tables, and seldom as one key with dots in it.
+    (odd, any::<u8>()).prop_map(move |(key, whole)| match whole % 16 {
+        0 => quoted(&key),
+        _ => key.split('.').map(quoted).collect::<Vec<_>>().join("."),
     })
 }
 
@@ -236,7 +239,8 @@ fn kubelet(field: &str) -> Effect {
         "logging",
         "image",
         "containerLog",
-        "eviction",
+        "evictionM",
+        "evictionP",
         "kubeAPI",
         "event",
         "registry",
@@ -244,10 +248,14 @@ fn kubelet(field: &str) -> Effect {
         "nodeLease",
         "tls",
         "shutdownGracePeriod",
-        "mergeDefaultEviction",
     ];
-    let restarts = restart.iter().any(|start| field.starts_with(start));
-    if restarts { Effect::Restart } else { Effect::Reboot }
+    let drain = ["evictionHard", "evictionSoft", "mergeDefaultEviction"];
+    let is_one = |all: &[&str]| all.iter().any(|start| field.starts_with(start));
+    match (is_one(&restart), is_one(&drain)) {
+        (true, _) => Effect::Restart,
+        (false, true) => Effect::Drain,
+        (false, false) => Effect::Reboot,
+    }
 }
 
 #[test]
