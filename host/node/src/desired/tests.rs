@@ -179,3 +179,10 @@ fn everything_that_cannot_be_put_is_told_together_with_what_it_is_about() {
         ]
     );
 }
+
+#[test]
+fn the_units_that_tread_brings_are_named_by_no_plan() {
+    for unit in OWN_UNITS {
+        assert!(tread_model::touch::touch(unit).is_err(), "{unit}");
+    }
+}
