@@ -1,6 +1,6 @@
 //! Two installations in one cluster, one without its rights, one where it must not act, and one that goes and comes again.
 
-use crate::replica::{NAMESPACE, Replica, free, install};
+use crate::replica::{NAMESPACE, Replica, free, install, install_enforcing};
 use crate::story::{allow, another, cluster_of_nothing, component, map, policy, put, ship};
 use crate::support::Bench;
 use serde_json::json;
@@ -110,13 +110,7 @@ async fn enforce_refuses_to_start_where_openshifts_operator_rolls_out() {
     const DAEMON: &str = "machine-config-daemon";
     const ITS: &str = "openshift-machine-config-operator";
     let plane = ControlPlane::start().unwrap();
-    let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
-    let mut list = Bench::new().tread(&args).json();
-    // This process stands for it, and the API server reaches no Service here.
-    let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
-    let objects = list["items"].as_array_mut().unwrap();
-    objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
-    plane.apply(&list.to_string()).unwrap();
+    install_enforcing(&plane);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ITS}});
     plane.apply(&namespace.to_string()).unwrap();
     let labels = json!({"app": DAEMON});

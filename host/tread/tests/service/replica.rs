@@ -128,6 +128,17 @@ pub fn install(plane: &ControlPlane, outside: &SocketAddr) {
     apply(plane, &manifests(outside));
 }
 
+/// What an admin installs where tread rolls out, but for what only a cluster runs: a process of the
+/// test stands for the Deployment, and the API server reaches no Service here.
+pub fn install_enforcing(plane: &ControlPlane) {
+    let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
+    let mut list = Bench::new().tread(&args).json();
+    let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
+    let objects = list["items"].as_array_mut().unwrap();
+    objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
+    plane.apply(&list.to_string()).unwrap();
+}
+
 /// A control plane where tread is installed, with the definitions and namespaces of OpenShift and
 /// of all that tread reads where it is there. The API server asks nobody yet. Tests use it one
 /// after the other.

@@ -1,7 +1,7 @@
 //! `tread serve` as it is installed: with the rights of `tread manifests` and no
 //! more, against a real API server, whatever happens to the processes.
 
-use crate::replica::{NAMESPACE, Replica, free, install, installed};
+use crate::replica::{NAMESPACE, Replica, free, install, install_enforcing, installed};
 use crate::story::tread;
 use crate::support::Bench;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -115,13 +115,7 @@ async fn without_an_api_server_it_waits_says_why_and_catches_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_begins_in_mode_enforce_waits_for_an_api_server_and_says_so() {
     let plane = ControlPlane::start().unwrap();
-    let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
-    let mut list = Bench::new().tread(&args).json();
-    // This process stands for it, and the API server reaches no Service here.
-    let is_left_out = ["Deployment", "ValidatingWebhookConfiguration"];
-    let objects = list["items"].as_array_mut().unwrap();
-    objects.retain(|it| !is_left_out.iter().any(|kind| it["kind"] == *kind));
-    plane.apply(&list.to_string()).unwrap();
+    install_enforcing(&plane);
     let access = plane.service_account(NAMESPACE, "tread").unwrap();
     plane.kill(Part::ApiServer).unwrap();
 
