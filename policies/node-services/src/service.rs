@@ -80,9 +80,9 @@ impl Service {
 const CRIO_SECTIONS: [&str; 7] =
     ["api", "image", "metrics", "network", "runtime", "stats", "tracing"];
 
-/// What a reload reads again, says CRI-O's manual. Not here: `default_runtime`, of which that is true
-/// for new containers. Those of pods without a runtime class are looked for under the default of then
-/// once CRI-O starts again, and are taken for dead if another runtime started them.
+/// What a reload reads again. Not here, though CRI-O's manual names it too: `default_runtime`. Once
+/// CRI-O starts again it asks the default runtime of then for the containers of pods without a runtime
+/// class, and takes those for dead that another runtime started.
 const CRIO_RUNTIME_RELOAD: [&str; 2] = ["log_filter", "log_level"];
 const CRIO_IMAGE_RELOAD: [&str; 3] = ["pause_command", "pause_image", "pause_image_auth_file"];
 
