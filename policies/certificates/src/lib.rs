@@ -16,7 +16,6 @@ use tread_guest_sdk::{
 pub struct Certificates;
 
 const USER_BUNDLE: &str = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
-const IRI_ROOT: &str = "/etc/pki/ca-trust/source/anchors/iri-root-ca.crt";
 const ANCHORS: &str = "/etc/pki/ca-trust/source/anchors/**";
 const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
 const PULL_SECRET: &str = "/var/lib/kubelet/config.json";
@@ -86,13 +85,9 @@ impl Policy for Certificates {
         }
         let Some(path) = change.path() else { return Verdict::abstain() };
         match path {
-            USER_BUNDLE | IRI_ROOT if anchors::may_distrust(change) => not_compared(),
+            USER_BUNDLE if anchors::may_distrust(change) => not_compared(),
+            // As OpenShift does, also if a CA goes.
             USER_BUNDLE => renew_trust("CRI-O reads the trusted CAs when it starts"),
-            IRI_ROOT => Verdict::restart(
-                UPDATE_TRUST,
-                "the CA of the internal release image registry is trusted as soon as the trust \
-                 store is updated",
-            ),
             KUBELET_CA if is_gone(&change.after) => Verdict::reboot(KUBELET_CA_GONE),
             KUBELET_CA => Verdict::nothing(KUBELET_CA_READ),
             PULL_SECRET if is_gone(&change.after) => Verdict::reboot(PULL_SECRET_GONE),
@@ -150,7 +145,7 @@ fn renew_trust(reason: &str) -> Verdict {
     Verdict::act(vec![Action::restart(UPDATE_TRUST), Action::restart(CRIO)], reason)
 }
 
-/// An anchor that no rule of OpenShift knows: more trust is gentle, less is not.
+/// Any anchor but the cluster's own bundle: more trust is gentle, less is not.
 fn anchor(change: &Change) -> Verdict {
     match anchors::compare(change) {
         Trust::Same => Verdict::restart(

@@ -19,7 +19,6 @@ fn each_known_file_costs_what_admins_know() {
     let kubelet = [Action::restart(KUBELET)];
     for (path, expected) in [
         (USER_BUNDLE, &trust_and_crio()[..]),
-        (IRI_ROOT, &[Action::restart(UPDATE_TRUST)]),
         (KUBELET_CA, &[]),
         (PULL_SECRET, &[]),
         (PROVIDER_DROPIN, &kubelet),
@@ -38,6 +37,9 @@ fn each_known_file_costs_what_admins_know() {
         }
     }
 }
+
+/// The CA of the internal release image registry, from which CRI-O pulls.
+const IRI_ROOT: &str = "/etc/pki/ca-trust/source/anchors/iri-root-ca.crt";
 
 const NEEDED: [&str; 4] = [
     KUBELET_CA,
@@ -92,18 +94,17 @@ fn a_drop_in_of_the_kubelet_that_sets_flags_is_a_reboot() {
 
 #[test]
 fn another_anchor_is_gentle_when_trust_is_added_and_reboots_when_it_is_withdrawn() {
-    let path = "/etc/pki/ca-trust/source/anchors/corp.pem";
     let (a, b) = (pem("YQ=="), pem("Yg=="));
     let both = format!("{a}{b}");
-    assert_eq!(actions(test::file_added(path, &a)), trust_and_crio());
-    assert_eq!(actions(test::file(path, &a, &both)), trust_and_crio());
-    assert_eq!(
-        actions(test::file(path, &both, &format!("{b}{a}"))),
-        [Action::restart(UPDATE_TRUST)]
-    );
-    assert_eq!(actions(test::file(path, &both, &a)), [Action::Reboot]);
-    assert_eq!(actions(test::file(path, &a, &b)), [Action::Reboot]);
-    assert_eq!(actions(test::file_removed(path, &a)), [Action::Reboot]);
+    for path in ["/etc/pki/ca-trust/source/anchors/corp.pem", IRI_ROOT] {
+        assert_eq!(actions(test::file_added(path, &a)), trust_and_crio(), "{path}");
+        assert_eq!(actions(test::file(path, &a, &both)), trust_and_crio(), "{path}");
+        let update_trust = [Action::restart(UPDATE_TRUST)];
+        assert_eq!(actions(test::file(path, &both, &format!("{b}{a}"))), update_trust, "{path}");
+        assert_eq!(actions(test::file(path, &both, &a)), [Action::Reboot], "{path}");
+        assert_eq!(actions(test::file(path, &a, &b)), [Action::Reboot], "{path}");
+        assert_eq!(actions(test::file_removed(path, &a)), [Action::Reboot], "{path}");
+    }
 }
 
 #[test]

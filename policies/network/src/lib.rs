@@ -1,5 +1,6 @@
-//! Files of the node's network. What the nmstate configuration describes is
-//! applied by its own service; NetworkManager's own files are another matter.
+//! Files of the node's network. Files for nmstate are read when the node boots, so
+//! that they cost nothing and count from its next boot on; NetworkManager's own files
+//! cost a boot.
 
 use tread_guest_sdk::{Change, Claim, Context, Effect, Policy, Verdict, export, glob};
 
@@ -19,7 +20,7 @@ impl Policy for Network {
     const NAME: &'static str = "network";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SUMMARY: &'static str =
-        "Network configuration: nothing for nmstate, a reboot for NetworkManager";
+        "Network configuration: nmstate counts from the next boot on, NetworkManager costs one";
     const CLAIMS: &'static [Claim] = &[
         Claim::on("file:/etc/nmstate/openshift/**", Effect::None, Effect::None),
         Claim::on("file:/etc/NetworkManager/**", Effect::Reboot, Effect::Reboot),
@@ -48,7 +49,7 @@ mod tests {
     use tread_guest_sdk::test;
 
     #[test]
-    fn nmstate_needs_nothing_and_the_rest_a_reboot() {
+    fn nmstate_waits_for_the_next_boot_and_the_rest_costs_one() {
         for (path, effect) in [
             ("/etc/nmstate/openshift/cluster.yml", Effect::None),
             ("/etc/nmstate/openshift/worker-0.yml", Effect::None),
@@ -63,7 +64,10 @@ mod tests {
                 test::file_added(path, "b"),
                 test::file_removed(path, "a"),
             ] {
-                assert_eq!(test::verdict::<Network>(change).effect(), Some(effect), "{path}");
+                let verdict = test::verdict::<Network>(change);
+                assert_eq!(verdict.effect(), Some(effect), "{path}");
+                let waits = verdict.reason().contains("from its next boot on");
+                assert_eq!(waits, effect == Effect::None, "{path}: {}", verdict.reason());
             }
         }
     }

@@ -9,14 +9,16 @@
 //! hides is answered for all the same.
 
 mod difference;
+mod handlers;
 mod service;
 
 use difference::{Difference, differences};
+use handlers::Handlers;
 use service::{Cost, Service};
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, export,
 };
-use tread_policy_formats::{Table, Value, toml, yaml};
+use tread_policy_formats::{Table, toml, yaml};
 
 /// The policy `node-services`.
 pub struct NodeServices;
@@ -36,42 +38,51 @@ impl Policy for NodeServices {
     ];
 
     fn classify((): &(), change: &Change, context: &Context<'_>) -> Verdict {
-        let found = change.path().and_then(|path| Some((path, Service::of(path)?)));
-        let Some((path, service)) = found else { return Verdict::abstain() };
-        if change.edit() != Edit::Changed {
-            match path {
-                // The operating system brings files of its own, of which nothing is known.
-                "/etc/crio/crio.conf"
-                | "/etc/crio/crio.conf.d/10-crio.conf"
-                | "/etc/containers/storage.conf" => {
-                    return Verdict::reboot(
-                        "this file takes the place of the system's own, or gives it back; what \
-                         that one says is not known here",
-                    );
-                }
-                "/etc/kubernetes/kubelet.conf" => {
-                    return Verdict::reboot(
-                        "without this file the kubelet does not start, or has settings that are \
-                         not known here",
-                    );
-                }
-                _ => {}
+        classify(change, &Handlers::of(context, &read_crio))
+    }
+
+    fn classify_all((): &(), context: &Context<'_>) -> Vec<Verdict> {
+        let handlers = Handlers::of(context, &read_crio);
+        context.changes.iter().map(|change| classify(change, &handlers)).collect()
+    }
+}
+
+fn classify(change: &Change, handlers: &Handlers<'_>) -> Verdict {
+    let found = change.path().and_then(|path| Some((path, Service::of(path)?)));
+    let Some((path, service)) = found else { return Verdict::abstain() };
+    if change.edit() != Edit::Changed {
+        match path {
+            // The operating system brings files of its own, of which nothing is known.
+            "/etc/crio/crio.conf"
+            | "/etc/crio/crio.conf.d/10-crio.conf"
+            | "/etc/containers/storage.conf" => {
+                return Verdict::reboot(
+                    "this file takes the place of the system's own, or gives it back; what \
+                     that one says is not known here",
+                );
             }
-        }
-        let sides = read(service, &change.before)
-            .map_err(|why| ["the file as it is now cannot be read here: ", &why].concat())
-            .and_then(|before| {
-                let after = read(service, &change.after)
-                    .map_err(|why| ["the new file cannot be read here: ", &why].concat())?;
-                Ok((before, after))
-            });
-        match sides {
-            Ok((before, after)) => {
-                let is_elsewhere = |handler: &str| is_defined_elsewhere(path, handler, context);
-                verdict(service, &differences(service, &before, &after), &is_elsewhere)
+            "/etc/kubernetes/kubelet.conf" => {
+                return Verdict::reboot(
+                    "without this file the kubelet does not start, or has settings that are \
+                     not known here",
+                );
             }
-            Err(why) => Verdict::reboot([&why, "; so what changes is not known"].concat()),
+            _ => {}
         }
+    }
+    let sides = read(service, &change.before)
+        .map_err(|why| ["the file as it is now cannot be read here: ", &why].concat())
+        .and_then(|before| {
+            let after = read(service, &change.after)
+                .map_err(|why| ["the new file cannot be read here: ", &why].concat())?;
+            Ok((before, after))
+        });
+    match sides {
+        Ok((before, after)) => {
+            let is_elsewhere = |handler: &str| handlers.is_elsewhere(path, handler);
+            verdict(service, &differences(service, &before, &after), &is_elsewhere)
+        }
+        Err(why) => Verdict::reboot([&why, "; so what changes is not known"].concat()),
     }
 }
 
@@ -94,29 +105,8 @@ fn read(service: Service, state: &State) -> Result<Table, String> {
         .map_err(|error| ["line ", &error.line.to_string(), ": ", error.what].concat())
 }
 
-/// Whether another file of CRI-O's defines this runtime handler, before or after, as far as that can be
-/// told.
-fn is_defined_elsewhere(path: &str, handler: &str, context: &Context<'_>) -> bool {
-    let changed = context.changes.iter();
-    let changed = changed
-        .flat_map(|change| [(change.path(), &change.before), (change.path(), &change.after)]);
-    let unchanged = context.unchanged.iter().map(|entry| (entry.path(), &entry.state));
-    let is_other = |other: &str| other != path && Service::of(other) == Some(Service::Crio);
-    let others = changed.chain(unchanged).filter(|(other, _)| other.is_some_and(is_other));
-    let wanted = ["crio", "runtime", "runtimes", handler];
-    others.map(|(_, state)| read(Service::Crio, state)).any(|read| match read {
-        Ok(table) => has(&table, &wanted),
-        Err(_) => true,
-    })
-}
-
-/// Whether there is such a key, from the outermost table inwards, in whatever case.
-fn has(table: &Table, path: &[&str]) -> bool {
-    let Some((first, rest)) = path.split_first() else { return true };
-    table.iter().any(|(key, value)| {
-        key.eq_ignore_ascii_case(first)
-            && (rest.is_empty() || matches!(value, Value::Table(inner) if has(inner, rest)))
-    })
+fn read_crio(state: &State) -> Option<Table> {
+    read(Service::Crio, state).ok()
 }
 
 fn verdict(
