@@ -4,7 +4,7 @@
 //! --load`. A policy cannot run a command, but it can ask for a restart of a unit
 //! that does. The template that brings the rules brings this unit as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tread_guest_sdk::{
     Change, Claim, Content, Context, Effect, Policy, State, Unit, Verdict, export,
 };
@@ -39,17 +39,19 @@ export!(AuditRulesPolicy);
 /// All rules together, since they are loaded together.
 fn rules(context: &Context<'_>) -> Verdict {
     let (Some(before), Some(after)) =
-        (lines(context, |change| &change.before), lines(context, |change| &change.after))
+        (files(context, |change| &change.before), files(context, |change| &change.after))
     else {
         return Verdict::abstain_because(
             "one of the files with rules cannot be read here: it is a secret, or no text",
         );
     };
+    // Also if a rule only moves to another file: augenrules sorts names as versions, 2.rules before
+    // 10.rules, and which rule comes first decides.
     if before == after {
-        return Verdict::nothing(
-            "the rules stay the same: only comments, layout or the files that they stand in change",
-        );
+        return Verdict::nothing("the rules stay the same: only comments or layout change");
     }
+    let lines = |files: BTreeMap<&str, Vec<String>>| files.into_values().flatten().collect();
+    let (before, after): (Vec<String>, Vec<String>) = (lines(before), lines(after));
     if before.iter().any(|line| locks(line)) {
         return Verdict::reboot("the rules are locked by -e 2 until the node boots");
     }
@@ -58,6 +60,15 @@ fn rules(context: &Context<'_>) -> Verdict {
             "without -D in front of the rules, those that were loaded before stay until the node \
              boots",
         );
+    }
+    let kept: BTreeSet<&str> = after.iter().flat_map(|line| settings(line)).collect();
+    let mut set = before.iter().flat_map(|line| settings(line));
+    if let Some(gone) = set.find(|setting| !kept.contains(setting)) {
+        return Verdict::reboot(format!(
+            "{} is not set any more; -D deletes rules only, and the kernel keeps the setting until \
+             the node boots",
+            gone.chars().take(64).collect::<String>()
+        ));
     }
     match loader(context) {
         Some(unit) if runs_at_each_restart(unit) => Verdict::restart(
@@ -74,21 +85,50 @@ fn rules(context: &Context<'_>) -> Verdict {
     }
 }
 
-/// What the files of one side say, in the order in which they are read. None if
-/// one of them cannot be read.
-fn lines(context: &Context<'_>, side: fn(&Change) -> &State) -> Option<Vec<String>> {
+/// The lines of each file of one side that has any. None if one of them cannot be
+/// read.
+fn files<'c>(
+    context: &Context<'c>,
+    side: fn(&Change) -> &State,
+) -> Option<BTreeMap<&'c str, Vec<String>>> {
     let unchanged = context.unchanged.iter().map(|entry| (entry.path(), &entry.state));
     let changed = context.changes.iter().map(|change| (change.path(), side(change)));
-    let files: BTreeMap<&str, &State> =
-        unchanged.chain(changed).filter_map(|(path, state)| Some((path?, state))).collect();
-    let mut lines = Vec::new();
-    for state in files.into_values().filter(|state| !state.is_absent()) {
+    let mut files = BTreeMap::new();
+    for (path, state) in unchanged.chain(changed).filter(|(_, state)| !state.is_absent()) {
+        let Some(path) = path else { continue };
         let text = state.as_text()?.lines().map(str::trim);
         let rules = text.filter(|line| !line.is_empty() && !line.starts_with('#'));
         // Layout within a line means nothing.
-        lines.extend(rules.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")));
+        let lines: Vec<String> =
+            rules.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        if !lines.is_empty() {
+            files.insert(path, lines);
+        }
     }
-    Some(lines)
+    Some(files)
+}
+
+/// Options of lines that are rules: -D deletes what these add.
+const RULES: &[&str] = &["-a", "-A", "-d", "-w", "-W"];
+/// Options that set nothing: they delete rules, or say how the lines are read.
+const SETS_NOTHING: &[&str] = &["-D", "-k", "-c", "-i"];
+
+/// The options of a line that set something other than rules, such as `-f`.
+fn settings(line: &str) -> Vec<&str> {
+    let words = line.split(' ').filter(|word| word.starts_with('-'));
+    let options: Vec<&str> = words.map(option).collect();
+    if options.first().is_some_and(|first| RULES.contains(first)) {
+        return Vec::new();
+    }
+    options.into_iter().filter(|option| !SETS_NOTHING.contains(option)).collect()
+}
+
+/// `-b8192` is `-b`, and `--backlog_wait_time=1` is `--backlog_wait_time`.
+fn option(word: &str) -> &str {
+    match word.strip_prefix("--") {
+        Some(_) => word.split('=').next().unwrap_or(word),
+        None => word.get(..2).unwrap_or(word),
+    }
 }
 
 fn locks(line: &str) -> bool {
@@ -172,6 +212,59 @@ mod tests {
         ] {
             assert_eq!(effect(old, after, base, LOADS), expected, "{after:?} {base:?}");
         }
+    }
+
+    #[test]
+    fn a_setting_that_goes_stays_in_the_kernel_until_it_boots() {
+        for (before, after, expected) in [
+            ("-f 2\n", "", Effect::Reboot),
+            ("-f 2\n-b 8192\n", "-b 8192\n", Effect::Reboot),
+            ("-r 100\n", "-w /etc/passwd -p wa\n", Effect::Reboot),
+            ("--backlog_wait_time 60000\n", "", Effect::Reboot),
+            ("--loginuid-immutable\n", "", Effect::Reboot),
+            ("-e 0\n", "", Effect::Reboot),
+            ("-b 8192 -f 2\n", "-b 8192\n", Effect::Reboot),
+            // A new value takes the place of the old one, however it is written.
+            ("-f 2\n", "-f 1\n", Effect::Restart),
+            ("-b8192\n", "-b 4096\n", Effect::Restart),
+            ("--backlog_wait_time=1\n", "--backlog_wait_time 2\n", Effect::Restart),
+            ("", "-f 2\n", Effect::Restart),
+            // Rules go with -D, and these only say how the files are read.
+            ("-a always,exit -S mount\n-A x\n-W /a\n-d x\n-w/etc/a\n", "", Effect::Restart),
+            ("-i\n-c\n", "", Effect::Restart),
+        ] {
+            let found = effect(before, after, "-D\n", LOADS);
+            assert_eq!(found, Some(expected), "{before:?} to {after:?}");
+        }
+    }
+
+    #[test]
+    fn rules_that_move_to_another_file_are_loaded_anew_since_names_are_not_sorted_by_bytes() {
+        let rules = |path: &str, before: &str, after: &str| {
+            let path = format!("/etc/audit/rules.d/{path}");
+            match (before, after) {
+                ("", after) => test::file_added(&path, after),
+                (before, "") => test::file_removed(&path, before),
+                (before, after) => test::file(&path, before, after),
+            }
+        };
+        // By bytes 10.rules stands before 2.rules, and by version it stands behind it.
+        let (one, other) = ("-a never,exit -S mount\n", "-a always,exit -S mount\n");
+        for changes in [
+            vec![rules("10.rules", one, ""), rules("2.rules", other, &format!("{one}{other}"))],
+            vec![rules("10.rules", one, ""), rules("1.rules", "", one)],
+        ] {
+            let beside = vec![
+                test::unchanged_file("/etc/audit/rules.d/00-base.rules", "-D\n"),
+                unchanged_unit(LOADS),
+            ];
+            let verdicts = test::verdicts::<AuditRulesPolicy>(&(), changes, beside);
+            assert!(verdicts.iter().all(|it| it.effect() == Some(Effect::Restart)), "{verdicts:?}");
+        }
+        // A file without a rule is none.
+        let comment = vec![rules("10.rules", "", "# nothing yet\n")];
+        let verdicts = test::verdicts::<AuditRulesPolicy>(&(), comment, vec![]);
+        assert_eq!(verdicts[0].effect(), Some(Effect::None));
     }
 
     #[test]

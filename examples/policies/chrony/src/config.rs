@@ -5,28 +5,45 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tread_guest_sdk::glob;
 
-/// Directives of which only the last one counts.
-const SINGLE: &[&str] = &[
+/// The directives that are known here. Of one that stands twice both lines count: the
+/// first may set more than the second, or be wrong, and then chronyd does not start.
+const DIRECTIVES: &[&str] = &[
+    "allow",
     "authselectmode",
+    "bindacqaddress",
+    "bindacqdevice",
+    "bindaddress",
+    "bindcmdaddress",
+    "bindcmddevice",
+    "binddevice",
+    "broadcast",
     "clientloglimit",
     "clockprecision",
+    "cmdallow",
+    "cmddeny",
     "cmdport",
+    "cmdratelimit",
     "combinelimit",
+    "confdir",
     "corrtimeratio",
+    "deny",
     "driftfile",
     "dscp",
     "dumpdir",
     "dumponexit",
     "fallbackdrift",
     "hwclockfile",
+    "hwtimestamp",
     "hwtstimeout",
+    "include",
     "initstepslew",
     "keyfile",
-    "leapsecmode",
     "leapseclist",
+    "leapsecmode",
     "leapsectz",
     "local",
     "lock_all",
+    "log",
     "logbanner",
     "logchange",
     "logdir",
@@ -44,8 +61,8 @@ const SINGLE: &[&str] = &[
     "maxupdateskew",
     "minsamples",
     "minsources",
-    "noclientlog",
     "nocerttimecheck",
+    "noclientlog",
     "nosystemcert",
     "ntpsigndsocket",
     "ntsaeads",
@@ -53,12 +70,21 @@ const SINGLE: &[&str] = &[
     "ntsntpserver",
     "ntsport",
     "ntsprocesses",
+    "ntsratelimit",
     "ntsrefresh",
     "ntsrotate",
+    "ntsservercert",
+    "ntsserverkey",
+    "ntstrustedcerts",
+    "opencommands",
+    "peer",
     "pidfile",
+    "pool",
     "port",
     "ptpdomain",
     "ptpport",
+    "ratelimit",
+    "refclock",
     "refresh",
     "reselectdist",
     "rtcautotrim",
@@ -67,45 +93,17 @@ const SINGLE: &[&str] = &[
     "rtconutc",
     "rtcsync",
     "sched_priority",
+    "server",
     "smoothtime",
+    "sourcedir",
     "stratumweight",
     "tempcomp",
     "user",
 ];
 
-/// Directives that add to what stands above them.
-const SEVERAL: &[&str] = &[
-    "allow",
-    "bindacqaddress",
-    "bindacqdevice",
-    "bindaddress",
-    "bindcmdaddress",
-    "bindcmddevice",
-    "binddevice",
-    "broadcast",
-    "cmdallow",
-    "cmddeny",
-    "cmdratelimit",
-    "confdir",
-    "deny",
-    "hwtimestamp",
-    "include",
-    "log",
-    "ntsratelimit",
-    "ntsservercert",
-    "ntsserverkey",
-    "ntstrustedcerts",
-    "opencommands",
-    "peer",
-    "pool",
-    "ratelimit",
-    "refclock",
-    "server",
-    "sourcedir",
-];
-
-/// Where the time comes from: in whatever order they stand.
-const SOURCES: &[&str] = &["peer", "pool", "refclock", "server"];
+/// Where the time comes from: in whatever order they stand. Not here: `refclock`, as a
+/// clock without a name of its own is known by its number.
+const SOURCES: &[&str] = &["peer", "pool", "server"];
 
 /// What one file says.
 #[derive(Debug, Default)]
@@ -126,9 +124,7 @@ impl<'a> Config<'a> {
                 Some((words.next()?.to_ascii_lowercase(), words.collect()))
             })
             .collect();
-        let known = |(name, _): &(String, Vec<&str>)| {
-            SINGLE.contains(&name.as_str()) || SEVERAL.contains(&name.as_str())
-        };
+        let known = |(name, _): &(String, Vec<&str>)| DIRECTIVES.contains(&name.as_str());
         directives.iter().all(known).then_some(Config { directives })
     }
 
@@ -154,22 +150,21 @@ impl<'a> Config<'a> {
     /// `.sources`; `include` takes a pattern.
     pub fn reads(&self, path: &str) -> bool {
         let within = |dir: &str, kind: &str| {
-            let name =
-                path.strip_prefix(dir.trim_end_matches('/')).and_then(|it| it.strip_prefix('/'));
-            name.is_some_and(|name| !name.contains('/') && name.ends_with(kind))
+            let parent = path.rsplit_once('/').map(|(parent, _)| parent);
+            path.ends_with(kind) && parent.is_some_and(|parent| may_be(dir, parent))
         };
         self.directives.iter().any(|(name, values)| match name.as_str() {
             "confdir" => values.iter().any(|dir| within(dir, ".conf")),
             "sourcedir" => values.iter().any(|dir| within(dir, ".sources")),
-            "include" => values.iter().any(|pattern| glob::matches(pattern, path)),
+            "include" => values.iter().any(|pattern| glob::matches(&plain(pattern), path)),
             _ => false,
         })
     }
 
-    /// The file with the keys.
-    pub fn keyfile(&self) -> Option<&'a str> {
-        let mut files = self.directives.iter().rev().filter(|(name, _)| name == "keyfile");
-        files.next().and_then(|(_, values)| values.first().copied())
+    /// Whether the keys are in the file at `path`.
+    pub fn has_keys_in(&self, path: &str) -> bool {
+        let mut files = self.directives.iter().filter(|(name, _)| name == "keyfile");
+        files.any(|(_, values)| values.iter().any(|file| may_be(file, path)))
     }
 
     /// Whether other files are read as if they stood in this one.
@@ -190,9 +185,7 @@ impl<'a> Config<'a> {
     fn effective(&self) -> BTreeMap<String, Vec<String>> {
         let mut all = self.listed();
         for (name, values) in &mut all {
-            if SINGLE.contains(&name.as_str()) {
-                values.drain(..values.len().saturating_sub(1));
-            } else if SOURCES.contains(&name.as_str()) {
+            if SOURCES.contains(&name.as_str()) {
                 values.sort();
             }
         }
@@ -206,6 +199,19 @@ impl<'a> Config<'a> {
         }
         all
     }
+}
+
+/// Whether `named` may be the file or directory at `path`. One that goes back by `..` may
+/// be any, as a link may stand before it.
+fn may_be(named: &str, path: &str) -> bool {
+    named.split('/').any(|part| part == "..") || plain(named) == path
+}
+
+/// An absolute path with one `/` between its parts. A relative one begins at `/`, where
+/// chronyd runs.
+fn plain(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    parts.flat_map(|part| ["/", part]).collect()
 }
 
 #[cfg(test)]
@@ -223,7 +229,6 @@ mod tests {
             ("server a\n", "! one\n; two\n# three\n  % four\n\n  server   a\n"),
             ("server a\nrtcsync\n", "RTCsync\nServer a"),
             ("server a\nserver b\n", "server b\nserver a\n"),
-            ("makestep 1 3\n", "makestep 10 1\nmakestep 1 3\n"),
             ("allow 10.0.0.0/8\ndeny 10.1.0.0/16", "allow 10.0.0.0/8\ndeny  10.1.0.0/16"),
             ("confdir /etc/chrony.d\nport 0", "confdir /etc/chrony.d\n# off\nport 0"),
         ] {
@@ -238,6 +243,12 @@ mod tests {
             ("server a", "pool a", &["pool", "server"]),
             ("server a", "server a iburst", &["server"]),
             ("makestep 1 3", "makestep 1 3\nmakestep 10 1", &["makestep"]),
+            // What the first line sets stays where the second says nothing of it.
+            ("driftfile /a interval 10\ndriftfile /a", "driftfile /a", &["driftfile"]),
+            // chronyd does not start with a line that is wrong, whatever follows.
+            ("makestep 1 3", "makestep x\nmakestep 1 3", &["makestep"]),
+            // Without a name of its own it is known by its number.
+            ("refclock PPS a\nrefclock SHM 0", "refclock SHM 0\nrefclock PPS a", &["refclock"]),
             ("allow 10.0.0.0/8\ndeny 10.0.0.0/8", "deny 10.0.0.0/8\nallow 10.0.0.0/8", &["allow"]),
             ("log tracking", "log tracking\nlog rtc", &["log"]),
             // What the directory holds may say something of the port, too.
@@ -266,6 +277,26 @@ mod tests {
             ("/etc/x/a.cfg", true),
         ] {
             assert_eq!(config.reads(path), reads, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_the_same_however_it_is_written() {
+        let keys = "/etc/chrony.keys";
+        for (text, path, reads) in [
+            ("keyfile /etc//chrony.keys", keys, true),
+            ("keyfile /etc/./chrony.keys", keys, true),
+            // Where a link may lead is not known.
+            ("keyfile /etc/chrony.d/../chrony.keys", keys, true),
+            ("keyfile etc/chrony.keys", keys, true),
+            ("keyfile /etc/chrony/keys", keys, false),
+            ("confdir //etc/./chrony.d", "/etc/chrony.d/a.conf", true),
+            ("confdir /run/../etc/chrony.d", "/etc/chrony.d/a.conf", true),
+            ("sourcedir /etc//chrony.d//", "/etc/chrony.d/a.sources", true),
+            ("include /etc//x/*.cfg", "/etc/x/a.cfg", true),
+        ] {
+            let config = Config::read(text).unwrap();
+            assert_eq!(config.reads(path) || config.has_keys_in(path), reads, "{text}");
         }
     }
 }

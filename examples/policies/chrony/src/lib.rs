@@ -1,5 +1,6 @@
 //! When chronyd has to be restarted: only if what it is told changes, and not
-//! because a comment does.
+//! because a comment does. A file that takes the place of the system's own costs a
+//! boot.
 //!
 //! chronyd reads its configuration when it starts. `chronyc reload sources` and
 //! `chronyc rekey` can tell it to read parts of it again, but they are commands,
@@ -44,10 +45,10 @@ impl Policy for ChronyPolicy {
         "Restarts chronyd only when its time sources or directives change";
     const CLAIMS: &'static [Claim] = &[
         // Unchanged as well: it says which of the others are read at all.
-        Claim::on("file:/etc/chrony.conf", Effect::None, Effect::Restart).with_unchanged(),
+        Claim::on("file:/etc/chrony.conf", Effect::None, Effect::Reboot).with_unchanged(),
         Claim::on("file:/etc/chrony.d/*.{conf,sources}", Effect::None, Effect::Restart),
         Claim::on("file:/etc/chrony.keys", Effect::None, Effect::Restart),
-        Claim::on("file:/etc/sysconfig/chronyd", Effect::None, Effect::Restart),
+        Claim::on("file:/etc/sysconfig/chronyd", Effect::None, Effect::Reboot),
     ];
 
     fn check(settings: &Settings) -> Result<(), Vec<String>> {
@@ -66,29 +67,34 @@ impl Policy for ChronyPolicy {
         };
         let answer = match change.path() {
             Some(CONF) => directives(change),
-            Some(KEYS) if needless(&|main| main.keyfile() == Some(KEYS)) => {
-                Some(Err("chrony.conf names no key file at this place"))
+            Some(KEYS) if needless(&|main| main.has_keys_in(KEYS)) => {
+                Some(Answer::Nothing("chrony.conf names no key file at this place"))
             }
             Some(KEYS) => keys(change),
             Some(OPTIONS) => options(change),
             Some(path) if needless(&|main| main.reads(path)) => {
-                Some(Err("chrony.conf names neither this file nor its directory"))
+                Some(Answer::Nothing("chrony.conf names neither this file nor its directory"))
             }
             _ => directives(change),
         };
         match answer {
             // What cannot be read is better left to others than guessed.
             None => Verdict::abstain(),
-            Some(Err(why_nothing)) => Verdict::nothing(why_nothing),
-            Some(Ok(why)) => Verdict::restart(settings.service.clone(), why),
+            Some(Answer::Nothing(why)) => Verdict::nothing(why),
+            Some(Answer::Restart(why)) => Verdict::restart(settings.service.clone(), why),
+            Some(Answer::Reboot(why)) => Verdict::reboot(why),
         }
     }
 }
 
 export!(ChronyPolicy);
 
-/// Why chronyd has to be restarted, or why not. None: that is not known.
-type Answer = Option<Result<String, &'static str>>;
+/// What a change of a file needs, and why.
+enum Answer {
+    Nothing(&'static str),
+    Restart(String),
+    Reboot(&'static str),
+}
 
 /// Both sides of chrony.conf. None where it is not known what it says: it is the
 /// system's own, or cannot be read here.
@@ -104,52 +110,57 @@ fn main_file<'a>(context: &Context<'a>) -> Option<Vec<Config<'a>>> {
     }
 }
 
-/// A file of directives: chrony.conf, or one that it reads.
-fn directives(change: &Change) -> Answer {
+/// A file of directives: chrony.conf, or one that it reads. None: what it says is not
+/// known.
+fn directives(change: &Change) -> Option<Answer> {
     let read = |state| match text(state)? {
         Some(text) => Config::read(text).map(Some),
         None => Some(None),
     };
     let (Some(before), Some(after)) = (read(&change.before)?, read(&change.after)?) else {
-        return Some(Ok(come_or_go(change, "chronyd reads it when it starts")));
+        return Some(come_or_go(change, "chronyd reads it when it starts"));
     };
     let changed: Vec<String> = before.changed(&after).into_iter().collect();
     Some(match changed.as_slice() {
-        [] => Err("no directive changes: only comments, layout, or what a later line overrules"),
-        names => Ok(format!("chronyd takes up {} when it starts", listed(names))),
+        [] => {
+            Answer::Nothing("no directive changes: only comments, layout or the order of sources")
+        }
+        names => Answer::Restart(format!("chronyd takes up {} when it starts", listed(names))),
     })
 }
 
 /// The keys, of which mostly only a token is known: others must not read them.
-fn keys(change: &Change) -> Answer {
+fn keys(change: &Change) -> Option<Answer> {
     let lines = match (&change.before, &change.after) {
         (State::File(before), State::File(after)) if before.content == after.content => {
-            return Some(Err("the keys stay the same: only the mode or the owner changes"));
+            return Some(Answer::Nothing(
+                "the keys stay the same: only the mode or the owner changes",
+            ));
         }
         (State::File(before), State::File(after)) => {
             before.content.text().zip(after.content.text())
         }
-        _ => return Some(Ok(come_or_go(change, "chronyd reads its keys when it starts"))),
+        _ => return Some(come_or_go(change, "chronyd reads its keys when it starts")),
     };
     Some(match lines {
         Some((before, after)) if diff::lines_without(before, after, COMMENTS).is_empty() => {
-            Err("the keys stay the same: only comments or layout change")
+            Answer::Nothing("the keys stay the same: only comments or layout change")
         }
-        _ => Ok("the keys change, which chronyd reads when it starts".to_owned()),
+        _ => Answer::Restart("the keys change, which chronyd reads when it starts".to_owned()),
     })
 }
 
 const COMMENTS: &[&str] = &["#", "!", ";", "%"];
 
 /// The environment of its unit.
-fn options(change: &Change) -> Answer {
+fn options(change: &Change) -> Option<Answer> {
     let (before, after) = (text(&change.before)?, text(&change.after)?);
     let (Some(before), Some(after)) = (before, after) else {
-        return Some(Ok(come_or_go(change, "the unit passes its options on when it starts")));
+        return Some(come_or_go(change, "the unit passes its options on when it starts"));
     };
     Some(match diff::lines_without(before, after, &["#", ";"]).is_empty() {
-        true => Err("no option changes: only comments or layout"),
-        false => Ok("the options of chronyd's command line change".to_owned()),
+        true => Answer::Nothing("no option changes: only comments or layout"),
+        false => Answer::Restart("the options of chronyd's command line change".to_owned()),
     })
 }
 
@@ -164,10 +175,20 @@ fn text(state: &State) -> Option<Option<&str>> {
     }
 }
 
-fn come_or_go(change: &Change, why: &str) -> String {
-    match change.edit() {
-        Edit::Removed => format!("the file goes, and perhaps the system's own comes back; {why}"),
-        _ => format!("the file is new here; {why}"),
+/// What a file needs that comes or goes. The operating system brings a chrony.conf and a
+/// sysconfig/chronyd. On some clouds the node looks at each boot whether both are still as
+/// the system brought them. If they are, chronyd reads a configuration in /run in their
+/// place until the next boot, and a restart would not make it read a new file in /etc.
+fn come_or_go(change: &Change, why: &str) -> Answer {
+    match (change.path(), change.edit()) {
+        (Some(CONF | OPTIONS), _) => Answer::Reboot(
+            "the file takes the place of the system's own, or gives it back; on some clouds the \
+             system chooses by that, when the node boots, what chronyd reads",
+        ),
+        (_, Edit::Removed) => Answer::Restart(format!(
+            "the file goes, and perhaps the system's own comes back; {why}"
+        )),
+        _ => Answer::Restart(format!("the file is new here; {why}")),
     }
 }
 
@@ -205,9 +226,20 @@ mod tests {
 
     #[test]
     fn a_file_that_comes_or_goes_restarts_chronyd() {
-        for path in [CONF, KEYS, OPTIONS, "/etc/chrony.d/a.conf"] {
+        for path in [KEYS, "/etc/chrony.d/a.conf"] {
             for change in [test::file_added(path, ""), test::file_removed(path, "")] {
                 assert_eq!(verdict(vec![change], vec![]).effect(), Some(Effect::Restart), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_systems_own_costs_a_boot_since_the_platforms_time_is_set_up_then() {
+        for path in [CONF, OPTIONS] {
+            for change in [test::file_added(path, ""), test::file_removed(path, "")] {
+                let verdict = verdict(vec![change], vec![]);
+                assert_eq!(verdict.effect(), Some(Effect::Reboot), "{path}");
+                assert!(verdict.reason().contains("when the node boots"), "{}", verdict.reason());
             }
         }
     }
@@ -225,6 +257,7 @@ mod tests {
             (KEYS, "confdir /etc/chrony.d", Effect::Restart),
             (KEYS, "include /etc/chrony-more.conf", Effect::Restart),
             (KEYS, "keyfile /etc/chrony.keys", Effect::Restart),
+            (KEYS, "keyfile /etc//chrony.keys", Effect::Restart),
             (KEYS, "server a", Effect::None),
             (KEYS, "an unknown directive", Effect::Restart),
         ] {

@@ -54,14 +54,22 @@ const BOOT: &[(&[&str], &str)] = &[
     ),
     (&["vm/overcommit_*"], "what runs may get no memory any more"),
     (
-        &["kernel/randomize_va_space", "vm/mmap_min_addr", "vm/mmap_rnd_*"],
+        &["fs/suid_dumpable", "kernel/randomize_va_space", "vm/mmap_min_addr", "vm/mmap_rnd_*"],
         "processes that run keep what they started with",
     ),
     (
         &["net/core/default_qdisc", "net/ipv4/conf/default/*", "net/ipv6/conf/default/*"],
         "network interfaces that are there keep what they started with",
     ),
-    (&["net/core/somaxconn"], "sockets that listen keep what they started with"),
+    (
+        &[
+            "net/core/somaxconn",
+            "net/ipv4/tcp_rmem",
+            "net/ipv4/tcp_wmem",
+            "net/unix/max_dgram_qlen",
+        ],
+        "sockets that are there keep what they started with",
+    ),
     (&["crypto/*"], "it is fixed at boot"),
 ];
 
@@ -71,7 +79,6 @@ const WRITING: &[&str] = &[
     "fs/file-max",
     "fs/inotify/*",
     "fs/protected_*",
-    "fs/suid_dumpable",
     "kernel/core_*",
     "kernel/dmesg_restrict",
     "kernel/hung_task_*",
@@ -102,7 +109,6 @@ const WRITING: &[&str] = &[
     "net/ipv4/udp_*",
     "net/ipv6/neigh/*/*",
     "net/netfilter/nf_conntrack_*",
-    "net/unix/max_dgram_qlen",
     "user/max_*",
     "vm/compaction_proactiveness",
     "vm/dirty_*",
@@ -127,6 +133,18 @@ mod tests {
     fn a_boot_is_needed_where_the_lists_overlap() {
         assert!(matches!(needs("net/core/somaxconn"), Needs::Boot(_)));
         assert_eq!(needs("net/core/rmem_max"), Needs::Writing);
+    }
+
+    #[test]
+    fn what_sockets_and_processes_keep_needs_a_boot() {
+        for path in [
+            "fs/suid_dumpable",
+            "net/ipv4/tcp_rmem",
+            "net/ipv4/tcp_wmem",
+            "net/unix/max_dgram_qlen",
+        ] {
+            assert!(matches!(needs(path), Needs::Boot(_)), "{path}");
+        }
     }
 
     #[test]

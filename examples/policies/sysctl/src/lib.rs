@@ -11,7 +11,7 @@ mod kernel;
 use files::{File, Values, path_of, shown};
 use kernel::Needs;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use tread_guest_sdk::{Change, Claim, Context, Edit, Effect, Policy, State, Verdict, export, glob};
 
 /// The policy.
@@ -118,18 +118,18 @@ impl Sides {
 
     /// On the keys that this file names, in the light of all others.
     fn verdict(&self, settings: &Settings, path: &str) -> Verdict {
-        let (before, after) = (Values::of(self.before.values()), Values::of(self.after.values()));
-        let of_file = || [&self.before, &self.after].into_iter().filter_map(|side| side.get(path));
-        if of_file().any(File::has_patterns) && !before.same_patterns(&after) {
+        let (before, after) = (Values::of(&self.before), Values::of(&self.after));
+        let of_file = [&self.before, &self.after].into_iter().filter_map(|side| side.get(path));
+        let names = of_file.flat_map(File::names).collect();
+        let differ = before.changed(&after, path, names);
+        if differ.iter().any(|name| before.is_uncertain(&after, name)) {
             return Verdict::reboot(
                 "a key with * or an exception changes: which parameters it is about is known on \
                  the node only",
             );
         }
-        let names: BTreeSet<&str> = of_file().flat_map(File::names).collect();
-        let differ = |name: &&str| before.keys.get(*name) != after.keys.get(*name);
         let (changed, gone): (Vec<&str>, Vec<&str>) =
-            names.into_iter().filter(differ).partition(|name| after.keys.contains_key(*name));
+            differ.into_iter().partition(|name| after.has(name));
         if let Some(first) = gone.first() {
             return Verdict::reboot(format!(
                 "{} is not set any more, and the kernel keeps its old value until it boots",
@@ -189,6 +189,7 @@ fn short(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
     use tread_guest_sdk::{Entry, test};
 
     const FILE: &str = "/etc/sysctl.d/50-ours.conf";
@@ -224,14 +225,63 @@ mod tests {
         assert_eq!(verdict(change(), beside("10-all.conf")).effect(), Some(Effect::Restart));
     }
 
+    /// The answers for all changes, which are the same.
+    fn together(changes: Vec<Change>, unchanged: Vec<Entry>) -> Option<Effect> {
+        let verdicts = test::verdicts::<SysctlPolicy>(&Settings::default(), changes, unchanged);
+        let effects: BTreeSet<_> = verdicts.iter().map(Verdict::effect).collect();
+        assert_eq!(effects.len(), 1, "{verdicts:?}");
+        effects.into_iter().next().flatten()
+    }
+
     #[test]
-    fn a_key_that_moves_to_another_file_needs_nothing() {
-        let changes = vec![
-            test::file_removed(FILE, "vm.swappiness = 10"),
-            test::file_added("/etc/sysctl.d/60-ours.conf", "vm.swappiness = 10"),
-        ];
-        let verdicts = test::verdicts::<SysctlPolicy>(&Settings::default(), changes, vec![]);
-        assert!(verdicts.iter().all(|verdict| verdict.effect() == Some(Effect::None)));
+    fn a_key_that_moves_to_another_file_is_set_again_since_one_of_the_system_may_stand_between() {
+        for (text, effect) in [
+            ("kernel.sysrq = 1", Effect::Restart),
+            ("net.ipv4.ip_forward = 1", Effect::Reboot),
+            ("net.ipv4.conf.*.rp_filter = 1", Effect::Reboot),
+            ("-net.ipv4.conf.lo.rp_filter", Effect::Reboot),
+            ("# nothing yet", Effect::None),
+        ] {
+            let changes = vec![
+                test::file_removed("/etc/sysctl.d/99-a.conf", text),
+                test::file_added("/etc/sysctl.d/10-a.conf", text),
+            ];
+            assert_eq!(together(changes, vec![]), Some(effect), "{text}");
+        }
+        // The key gets its value in an earlier file than before.
+        let change = || vec![test::file(FILE, "kernel.sysrq = 0", "kernel.sysrq = 1")];
+        let later = vec![test::unchanged_file("/etc/sysctl.d/99-a.conf", "kernel.sysrq = 1")];
+        assert_eq!(together(change(), later), Some(Effect::Restart));
+    }
+
+    #[test]
+    fn keys_that_change_places_are_set_again_since_one_may_reset_the_other() {
+        let (ratio, bytes) = ("vm.dirty_ratio = 30", "vm.dirty_bytes = 4096");
+        for (before, after, effect) in [
+            (format!("{ratio}\n{bytes}"), format!("{bytes}\n{ratio}"), Effect::Restart),
+            (
+                format!("{ratio}\nnet.ipv4.ip_forward = 1"),
+                format!("net.ipv4.ip_forward = 1\n{ratio}"),
+                Effect::Reboot,
+            ),
+            (
+                format!("{ratio}\nnet.ipv4.conf.*.rp_filter = 1"),
+                format!("net.ipv4.conf.*.rp_filter = 1\n{ratio}"),
+                Effect::Reboot,
+            ),
+            // The last value counts from where it first stands.
+            (format!("{ratio}\n{bytes}\n{ratio}"), format!("{ratio}\n{bytes}"), Effect::None),
+            (format!("{ratio}\n{bytes}"), format!("{ratio}\n# b\n\n{bytes}"), Effect::None),
+            // What stays where it is beside a new key is not asked for a boot.
+            (
+                format!("net.ipv4.ip_forward = 1\n{bytes}"),
+                format!("{ratio}\nnet.ipv4.ip_forward = 1\nfs.file-max = 9\n{bytes}"),
+                Effect::Restart,
+            ),
+        ] {
+            let found = together(vec![test::file(FILE, &before, &after)], vec![]);
+            assert_eq!(found, Some(effect), "{before:?} to {after:?}");
+        }
     }
 
     #[test]
