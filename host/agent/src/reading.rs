@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use tread_kube::agents::Instructions;
 use tread_kube::api::node_update::{
-    ConfigName, EndedOperation, UpdateDisrupts, UpdateOrder, UpdatePhase,
+    ConfigName, EndedOperation, UpdateDisrupts, UpdateOrder, UpdatePhase, UpdateStage,
 };
 use tread_kube::order;
 use tread_model::plan::{Step, VerifiablePlan};
@@ -115,6 +115,14 @@ pub(crate) fn gives_up(kept: &Kept, order: &UpdateOrder, stands: Option<String>)
         }
     };
     named.filter(|named| *named != order.operation)
+}
+
+/// Whether the order that ended here last is given as if it had not: the API server was restored
+/// from a backup, or has yet to hear of the end.
+pub(crate) fn is_given_after_its_end(instructions: &Instructions, kept: &Kept) -> bool {
+    let ended = kept.taken.as_ref().filter(|taken| Phase::from(taken.phase).is_end());
+    let open = instructions.order.as_ref().filter(|it| it.stage != UpdateStage::Closed);
+    ended.zip(open).is_some_and(|(taken, order)| taken.operation == order.operation)
 }
 
 /// Whether what is permitted by an order is all that its plan does. Without a plan it is the one

@@ -6,7 +6,7 @@ mod steps;
 use crate::kept::{Keeps, Kept, Taken};
 use crate::listening::{Heard, listen};
 use crate::phase::{Known, phase};
-use crate::reading::{Todo, gives_up, todo};
+use crate::reading::{Todo, gives_up, is_given_after_its_end, todo};
 use crate::saying::say;
 use crate::service::{Service, Settings, Unheard};
 use crate::status::{Says, becomes, status};
@@ -233,7 +233,10 @@ impl Inner {
             if instructions.uid.is_some() {
                 kept.uid.clone_from(&instructions.uid);
             }
-            if is_first && (instructions.adopt || is_older(instructions, kept)) {
+            let is_lost = instructions.adopt
+                || is_older(instructions, kept)
+                || is_given_after_its_end(instructions, kept);
+            if is_first && is_lost {
                 // What it said is lost.
                 kept.written = None;
             }

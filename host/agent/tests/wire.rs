@@ -423,6 +423,16 @@ async fn an_agent_says_the_highest_token_that_it_took_and_again_where_orders_are
         given = wire.next() => panic!("{given:?}"),
         () = says_five() => {}
     }
+    // It knows the order, and not how that ended.
+    let begun = json!({"status": {"phase": "Begun"}}).to_string();
+    let restores = ["patch", "nodeupdate", name, "--subresource=status", "--type=merge", "-p"];
+    let restores = [&restores[..], &[begun.as_str()]].concat();
+    cluster.plane.kubectl(&restores).and_then(|ran| ran.success()).unwrap();
+    cluster.knows.instruct(go(5));
+    tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        () = says_five() => {}
+    }
     cluster.knows.instruct(go(6));
     assert_eq!(next(&wire).await.id, operation(6));
 }

@@ -74,6 +74,7 @@ fn settle() -> String {
     )
 }
 
+/// It waits for no unit before which a boot could hang: it is what goes back from such a boot.
 fn resume() -> String {
     format!(
         "[Unit]\n\
@@ -82,8 +83,7 @@ fn resume() -> String {
          StartLimitIntervalSec=1h\n\
          StartLimitBurst=10\n\
          Wants=dbus.service\n\
-         After=dbus.service systemd-logind.service remote-fs.target crio.service \
-         containerd.service kubelet.service\n\
+         After=dbus.service systemd-logind.service\n\
          \n\
          [Service]\n\
          Type=exec\n\

@@ -154,11 +154,22 @@ pub const OWN_UNITS: [&str; 4] = [
     "tread-watch.service",
 ];
 
-/// Which of them a path says something of, where systemd reads units.
+/// The folders beside a unit in which systemd finds more of it.
+const BESIDE: [&str; 4] = [".d", ".wants", ".requires", ".upholds"];
+
+/// Which of them a path says something of, where systemd reads units. What stands in
+/// `tread-.service.d` is of all units whose names begin with `tread-`.
 fn own_unit(path: &str) -> Option<&'static str> {
     let is_of = |name: &str, unit: &str| {
-        let beside = name.strip_prefix(unit);
-        beside.is_some_and(|rest| ["", ".d", ".wants", ".requires", ".upholds"].contains(&rest))
+        let beside = |whole: &str| {
+            let rest = name.strip_prefix(whole);
+            rest.is_some_and(|rest| BESIDE.contains(&rest))
+        };
+        let (stem, kind) = unit.rsplit_once('.').unwrap_or((unit, ""));
+        let begins = stem.match_indices('-').filter_map(|(at, _)| stem.get(..=at));
+        name == unit
+            || beside(unit)
+            || begins.map(|it| format!("{it}.{kind}")).any(|it| beside(&it))
     };
     let (_, below) = path.split_once("/systemd/system")?;
     let find = |name: &str| OWN_UNITS.into_iter().find(|unit| is_of(name, unit));

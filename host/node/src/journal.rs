@@ -32,7 +32,7 @@ pub use record::{Record, SCHEMA};
 pub use standing::{Direction, Standing};
 
 use crate::tree::{Folder, Found, PathError, Tree};
-use back::Resolved;
+use back::{Before, Resolved};
 use error::io_at;
 use give_up::Left;
 use names::{LOCK, OPERATION};
@@ -68,13 +68,18 @@ pub fn standing_id(tree: &Tree) -> Result<Option<String>, JournalError> {
     Ok(standing::standing(&state)?.map(|standing| standing.record.id))
 }
 
+/// Which `/etc` the system has, by the number of its folder; nothing where nobody can look.
+fn etc(tree: &Tree) -> Option<u64> {
+    tree.folder("/etc").ok().flatten()?.number().ok()
+}
+
 /// Whether some names of the operation that stands are old and others new right now, for whoever
 /// does not hold the journal.
 pub fn is_mixed(tree: &Tree) -> Result<bool, JournalError> {
     let Some(state) = tree.folder(STATE)? else { return Ok(false) };
     let Some(standing) = standing::standing(&state)? else { return Ok(false) };
-    // All of them were new when that was noted.
-    if standing.direction() == Direction::Forward {
+    // All of them had one state when that was noted.
+    if standing.direction() == Direction::Forward || standing.was_whole_in(etc(tree)) {
         return Ok(false);
     }
     // Some are, and others not: what is neither was changed by somebody else, and no name is tread's.
@@ -214,7 +219,7 @@ impl Journal {
             let touched = place::all(&self.tree, record, stages)?;
             touched.iter().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
             place::check(&self.tree, record, stages)?;
-            log::note(operation, &Note::Committed)
+            log::note(operation, &Note::Committed { etc: etc(&self.tree) })
         })
     }
 
@@ -237,8 +242,9 @@ impl Journal {
     }
 
     /// Resolves an operation that was cut short: forward if it was committed, back if it
-    /// was not, or if that was decided. One that was never committed, or that has no order,
-    /// is finished by this. Nothing if there is none.
+    /// was not, or if that was decided. Once every name had the state that holds, a name that
+    /// differs was changed by somebody else, and is left. One that was never committed, or that
+    /// has no order, is finished by this. Nothing if there is none.
     pub fn settle(&self) -> Result<Option<Settled>, JournalError> {
         let Some(standing) = self.standing()? else {
             record::sweep(&self.state)?;
@@ -272,6 +278,15 @@ impl Journal {
         } else if standing.record.order.is_null() {
             // Nothing follows from it, once its names are right.
             self.finish()?;
+        } else if covered.is_empty()
+            && let Some(etc) = etc(&self.tree).filter(|etc| !standing.was_whole_in(Some(*etc)))
+        {
+            let noted = back::sync_folders(&self.tree, &standing.record)
+                .and_then(|()| self.note(&Note::Whole { etc }));
+            if let Err(error) = noted {
+                // It is settled once more then.
+                tracing::warn!(%error, "that all names are settled was not noted");
+            }
         }
         Ok(Some(Settled { direction, changed, left, covered }))
     }
@@ -288,10 +303,11 @@ impl Journal {
     }
 
     fn resolve(&self, standing: &Standing) -> Resolved {
-        let (record, were_staged) = (&standing.record, standing.notes.contains(&Note::Staged));
+        let (record, staged) = (&standing.record, standing.notes.contains(&Note::Staged));
+        let before = Before { staged, whole: standing.was_whole_in(etc(&self.tree)) };
         match standing.direction() {
-            Direction::Forward => back::forward(&self.tree, record, were_staged),
-            Direction::Undone | Direction::Back => back::back(&self.tree, record, were_staged),
+            Direction::Forward => back::forward(&self.tree, record, before),
+            Direction::Undone | Direction::Back => back::back(&self.tree, record, before),
         }
     }
 

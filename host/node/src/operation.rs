@@ -20,7 +20,7 @@ use crate::permits::{Act, NoPermit, Permit};
 use crate::prepare::Ready;
 use crate::progress::{Phase, Progress, StepState};
 use crate::terms::Asked;
-use going::{Going, with};
+use going::{Going, note_degraded, with};
 pub use node::{Ended, Node, OperationError, Patience, terms_of};
 use node::{Kept, instead};
 pub use os::drift_of_os;
@@ -68,7 +68,7 @@ impl Node<'_> {
         let plan = &order.plan;
         if plan.outcome == PlanOutcome::Nothing && waits.is_none() {
             let reporting = Reporting::new(self, Progress::new(&order.id, plan.to, &[]));
-            self.write(&journal, &reporting, &change.ready).await?;
+            self.write(&journal, &reporting, (&change.ready, None)).await?;
             reporting.phase(Phase::Done, "");
             journal.finish()?;
             return Ok(Ended::Done);
@@ -139,7 +139,7 @@ impl Node<'_> {
             Some(plan) => self.begin(&journal, &id, (&plan, ""), adoption.ready, due).await,
             None => {
                 let reporting = Reporting::new(self, Progress::new(&id, config, &[]));
-                self.write(&journal, &reporting, &adoption.ready).await?;
+                self.write(&journal, &reporting, (&adoption.ready, None)).await?;
                 reporting.phase(Phase::Done, "");
                 journal.finish()?;
                 Ok(Ended::Done)
@@ -156,6 +156,11 @@ impl Node<'_> {
         mut ready: Ready<'_>,
         os: Option<Due>,
     ) -> Result<Ended, OperationError> {
+        // Without a permit, what waits for a boot stands as it is.
+        let permit = match journal.standing()? {
+            Some(_) => Some(self.permits.ask(Act::Write).await.map_err(not_permitted)?),
+            None => None,
+        };
         let (reached, warning) = self.asked_before(BEFORE_WRITE).await;
         let kept = Kept {
             plan: plan.clone(),
@@ -178,7 +183,7 @@ impl Node<'_> {
         reporting.update(|it| writes.iter().for_each(|index| it.begins(*index)));
         // One that waits for a boot is over: what it waits for is a part of this one.
         journal.finish()?;
-        if let Err(error) = self.write(journal, &reporting, &ready).await {
+        if let Err(error) = self.write(journal, &reporting, (&ready, permit)).await {
             reporting.update(|it| {
                 writes.iter().for_each(|index| it.ends(*index, StepState::Failed, ""))
             });
@@ -192,16 +197,21 @@ impl Node<'_> {
         self.go_on_with(journal).await
     }
 
-    /// Stages everything, and changes names only with a permit that still holds then.
+    /// Stages everything, and changes names only with a permit that still holds then: the one at
+    /// hand, or another one.
     async fn write(
         &self,
         journal: &Journal,
         reporting: &Reporting<'_>,
-        ready: &Ready<'_>,
+        (ready, permit): (&Ready<'_>, Option<Permit>),
     ) -> Result<(), OperationError> {
         let staged = journal.stage(&ready.record, &ready.new)?;
         let asked = Instant::now();
-        let permit = match self.permit(reporting, Act::Write).await {
+        let permit = match permit.filter(Permit::holds) {
+            Some(permit) => Ok(permit),
+            None => self.permit(reporting, Act::Write).await,
+        };
+        let permit = match permit {
             Ok(permit) => permit,
             Err(error) => {
                 journal.settle()?;
@@ -225,10 +235,7 @@ impl Node<'_> {
     /// Asks for a permit, and says so while it waits.
     async fn permit(&self, reporting: &Reporting<'_>, act: Act) -> Result<Permit, OperationError> {
         let asked = reporting.while_waiting(self.permits.ask(act)).await;
-        asked.map_err(|refused| match refused {
-            NoPermit::NotNow(why) => OperationError::Forbidden(why),
-            NoPermit::Never(why) => OperationError::Over(why),
-        })
+        asked.map_err(not_permitted)
     }
 
     /// Goes on with the operation that stands, after a crash or a boot.
@@ -276,6 +283,7 @@ impl Node<'_> {
         match ended {
             // It stands as it is: whoever is to mend the node finds what was there before.
             Err(OperationError::Over(because)) => {
+                note_degraded(journal);
                 Reporting::new(self, known()).phase(Phase::Degraded, &because);
                 Ok(Ended::Degraded { because })
             }
@@ -285,6 +293,13 @@ impl Node<'_> {
 
     fn boot(&self) -> Result<String, OperationError> {
         Ok(crate::systemd::boot_id_of(&self.tree)?)
+    }
+}
+
+fn not_permitted(refused: NoPermit) -> OperationError {
+    match refused {
+        NoPermit::NotNow(why) => OperationError::Forbidden(why),
+        NoPermit::Never(why) => OperationError::Over(why),
     }
 }
 

@@ -13,6 +13,9 @@ use tread_model::digest::Digest;
 /// No file system takes a longer name, in bytes; a folder that is yet to be made cannot be asked.
 const LONGEST_NAME: usize = 255;
 
+/// The attribute that lets users and groups in whom the mode does not name.
+const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
+
 /// What is to stand under a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted<'c> {
@@ -127,7 +130,13 @@ pub fn prepare<'c>(
         may_be_changed(immutable).map_err(failed)?;
         let stage = stages.index(&mut ready.record, &folder, own.mount).map_err(failed)?;
         let kept = match old {
-            Found::File { .. } => Some(folder.lasting_attributes(name).map_err(failed)?),
+            Found::File { owner, .. } => {
+                let mut kept = folder.lasting_attributes(name).map_err(failed)?;
+                let keeps_owner = matches!(new, Found::File { owner: new, .. } if new == owner);
+                // Its entries were made for the owner and the mode that the file had.
+                kept.retain(|attribute| keeps_owner || attribute.name != ACCESS_LIST);
+                Some(kept)
+            }
             _ => None,
         };
         // Policies know paths without links.

@@ -31,7 +31,7 @@ mod well;
 
 pub use ability::{InConfig, Unable, cannot, says_reload};
 pub use boot_id::{BOOT_ID, boot_id, boot_id_of};
-pub use ca_trust::{CaTrust, ca_trust};
+pub use ca_trust::ca_trust;
 pub use choose::{Ask, Choice, choose};
 pub use command::{Command, CommandState};
 pub use early::{PRIVATE, reload_before_the_bus};

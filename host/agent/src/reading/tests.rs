@@ -3,7 +3,6 @@
 use super::*;
 use std::sync::Arc;
 use tread_kube::agents::GivenConfig;
-use tread_kube::api::node_update::UpdateStage;
 use tread_model::digest::Digest;
 use tread_model::protocol::Operation;
 
@@ -315,5 +314,28 @@ fn what_stands_is_given_up_only_where_this_agent_told_of_it_and_an_admin_asked_a
         let kept = Kept { ended: known, ..Kept::default() };
         let is = super::gives_up(&kept, &order, stands.map(operation));
         assert_eq!(is, gives_up.then(|| operation(stands.unwrap_or(1))), "{what}");
+    }
+}
+
+#[test]
+fn an_order_that_is_open_though_it_ended_here_is_told_of_again() {
+    let kept = |phase| {
+        let given = instructed(UpdateStage::Go, &[reload()], UpdateDisrupts::Softly);
+        let order = given.order.unwrap();
+        Kept { taken: Some(taken(&order, phase, false)), ..Kept::default() }
+    };
+    let given = |stage| instructed(stage, &[reload()], UpdateDisrupts::Softly);
+    let mut another = given(UpdateStage::Go);
+    another.order.as_mut().unwrap().operation = ONE.replace('1', "2");
+    for (instructions, phase, expected) in [
+        (given(UpdateStage::Go), UpdatePhase::Done, true),
+        (given(UpdateStage::Go), UpdatePhase::WentBack, true),
+        (given(UpdateStage::Go), UpdatePhase::Begun, false),
+        (given(UpdateStage::Closed), UpdatePhase::Done, false),
+        (another, UpdatePhase::Done, false),
+        (Instructions { order: None, ..given(UpdateStage::Go) }, UpdatePhase::Done, false),
+    ] {
+        let is = is_given_after_its_end(&instructions, &kept(phase));
+        assert_eq!(is, expected, "{phase:?} {:?}", instructions.order);
     }
 }

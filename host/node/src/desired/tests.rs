@@ -130,18 +130,23 @@ fn a_config_that_would_change_treads_own_units_is_refused() {
     for config in [
         file("/etc/systemd/system/tread-settle.service"),
         file("/etc/systemd/system/tread-settle.service.d/1.conf"),
+        file("/etc/systemd/system/tread-.service.d/1.conf"),
+        file("/etc/systemd/system/tread-.service.requires/a.service"),
         file("/usr/lib/systemd/system/tread-watch.service"),
         file("/etc/systemd/system/kubelet.service.requires/tread-settle.service"),
         unit("tread-resume.service", r#""mask": true"#),
         unit("tread-operation.service", r#""contents": "[Unit]""#),
         unit("tread-settle.service", r#""dropins": [{"name": "1.conf", "contents": "[Unit]"}]"#),
         unit("tread-settle.service", r#""enabled": false"#),
+        unit("tread-.service", r#""dropins": [{"name": "1.conf", "contents": "[Unit]"}]"#),
     ] {
         let all = put(&config).unwrap_err();
         assert!(all[0].contains("tread's own tread-"), "{config}: {all:?}");
     }
     for config in [
         file("/etc/tread-settle.service"),
+        // Of all services, whosever they are.
+        file("/etc/systemd/system/service.d/1.conf"),
         file("/home/core/.config/systemd/user/tread-watch.service"),
         unit("my-tread-settle.service", r#""mask": true"#),
     ] {

@@ -8,7 +8,7 @@ use super::place::put;
 use super::record::Record;
 use super::stage;
 use crate::tree::{Folder, Found, PathError, Tree};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// What was found on the way.
@@ -37,20 +37,33 @@ pub(super) enum Place {
     Unsynced(String),
 }
 
+/// How an operation stood before it is resolved.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    /// Whether everything new was on the disk before any name changed.
+    pub(super) staged: bool,
+    /// Whether every name had the state that holds: what differs now was changed by somebody else,
+    /// and stays.
+    pub(super) whole: bool,
+}
+
 /// Every name gets its new state. What cannot keeps nothing else from it.
-pub(super) fn forward(tree: &Tree, record: &Record, were_staged: bool) -> Resolved {
-    resolve(tree, record, were_staged, |index, entry| {
+pub(super) fn forward(tree: &Tree, record: &Record, before: Before) -> Resolved {
+    resolve(tree, record, before, |index, entry| {
         let staged = (entry.new != Found::Absent).then(|| new_name(index));
         (&entry.old, &entry.new, staged)
     })
 }
 
 /// Every name gets its old state. What cannot keeps nothing else from it.
-pub(super) fn back(tree: &Tree, record: &Record, were_staged: bool) -> Resolved {
-    let mut resolved = resolve(tree, record, were_staged, |index, entry| {
+pub(super) fn back(tree: &Tree, record: &Record, before: Before) -> Resolved {
+    let mut resolved = resolve(tree, record, before, |index, entry| {
         let staged = (entry.old != Found::Absent).then(|| old_name(index));
         (&entry.new, &entry.old, staged)
     });
+    if before.whole {
+        return resolved;
+    }
     for made in record.made.iter().rev() {
         let path = format!("{}/{}", made.folder.trim_end_matches('/'), made.name);
         let removed = way(tree, &made.folder).map_err(JournalError::from).and_then(|folder| {
@@ -72,11 +85,23 @@ fn way(tree: &Tree, path: &str) -> Result<Option<Folder>, PathError> {
     }
 }
 
+/// Has each folder synced in which a name changed. A process that was killed before this one may
+/// have changed names there, and not have synced them.
+pub(super) fn sync_folders(tree: &Tree, record: &Record) -> Result<(), JournalError> {
+    let folders: BTreeSet<&str> = record.entries.iter().map(|it| it.folder.as_str()).collect();
+    for path in folders {
+        if let Some(folder) = way(tree, path)? {
+            folder.sync().map_err(io_at(path))?;
+        }
+    }
+    Ok(())
+}
+
 /// Gives each entry the state that holds, in place of the one that does not.
 fn resolve<'r>(
     tree: &Tree,
     record: &'r Record,
-    were_staged: bool,
+    before: Before,
     states: impl Fn(usize, &'r Entry) -> (&'r Found, &'r Found, Option<String>),
 ) -> Resolved {
     let stages = stage::open(tree, record);
@@ -87,13 +112,14 @@ fn resolve<'r>(
         let stage = stages.get(entry.stage).map_or(&Ok(None), |it| it);
         let there = stage.as_ref().ok().and_then(Option::as_ref);
         let path = record.stages.get(entry.stage).filter(|_| there.is_none());
-        if path.is_some_and(|path| were_staged && stage::is_away(tree, path))
+        if path.is_some_and(|path| before.staged && stage::is_away(tree, path))
             && may_be_away(tree, entry, right)
         {
             resolved.away.push(index);
             continue;
         }
-        match resolve_one(tree, stage, entry, (wrong, right), (index, staged.as_deref())) {
+        let states = (wrong, right, before.whole);
+        match resolve_one(tree, stage, entry, states, (index, staged.as_deref())) {
             Ok(Became::Already) => {
                 let is_to_go = *right == Found::Absent && *wrong == entry.new;
                 if is_to_go && there.is_some_and(|stage| is_covered(tree, entry, stage)) {
@@ -148,7 +174,7 @@ fn resolve_one(
     tree: &Tree,
     stage: &Result<Option<Folder>, PathError>,
     entry: &Entry,
-    (wrong, right): (&Found, &Found),
+    (wrong, right, was_whole): (&Found, &Found, bool),
     (index, staged): (usize, Option<&str>),
 ) -> Result<Became, JournalError> {
     let Some(folder) = way(tree, &entry.folder)? else {
@@ -159,7 +185,7 @@ fn resolve_one(
     if there == *right {
         return Ok(Became::Already);
     }
-    if there != *wrong {
+    if was_whole || there != *wrong {
         return Ok(Became::Left);
     }
     let stage = match stage {

@@ -14,7 +14,12 @@ pub enum Note {
     /// another mount than tread's own folder.
     Staged,
     /// Every name has changed: the new state holds.
-    Committed,
+    Committed {
+        /// In which `/etc`, by the number of its folder: each deployment of an operating system
+        /// has one of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        etc: Option<u64>,
+    },
     /// It was decided to go back: the old state holds.
     Back {
         /// The reason, in words.
@@ -23,6 +28,14 @@ pub enum Note {
         #[serde(default)]
         by_units: bool,
     },
+    /// Every name has the state that holds, on the disk: what differs from now on was changed by
+    /// somebody else.
+    Whole {
+        /// In which `/etc`, as above.
+        etc: u64,
+    },
+    /// It was reported that the node is not well and that tread does nothing more by itself.
+    Degraded,
     /// The API server is not reached any more, before anything was written.
     Unreached,
     /// An API server is reached, before anything was written: also where none was before.

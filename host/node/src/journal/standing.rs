@@ -31,16 +31,34 @@ impl Standing {
     /// Which state holds.
     pub fn direction(&self) -> Direction {
         let decided = self.notes.iter().rev().find_map(|note| match note {
-            Note::Committed => Some(Direction::Forward),
+            Note::Committed { .. } => Some(Direction::Forward),
             Note::Back { .. } => Some(Direction::Back),
             _ => None,
         });
         decided.unwrap_or(Direction::Undone)
     }
 
+    /// The last note of how far it came.
+    pub fn last(&self) -> Option<&Note> {
+        let says_how_far = |note: &&Note| !matches!(note, Note::Degraded | Note::Whole { .. });
+        self.notes.iter().rev().find(says_how_far)
+    }
+
     /// Whether all is done but for what the next boot brings.
     pub fn waits(&self) -> bool {
-        matches!(self.notes.last(), Some(Note::Waits { .. }))
+        matches!(self.last(), Some(Note::Waits { .. }))
+    }
+
+    /// Whether every name had the state that holds, in this `/etc`.
+    pub(super) fn was_whole_in(&self, etc: Option<u64>) -> bool {
+        let decides = |note: &Note| matches!(note, Note::Committed { .. } | Note::Back { .. });
+        let since = self.notes.iter().rposition(decides);
+        let is_whole = |note: &Note| match note {
+            Note::Committed { etc: there } => etc.is_some() && *there == etc,
+            Note::Whole { etc: there } => etc == Some(*there),
+            _ => false,
+        };
+        since.is_some_and(|since| self.notes.iter().skip(since).any(is_whole))
     }
 
     pub(super) fn is_finished(&self) -> bool {

@@ -22,6 +22,7 @@ use crate::tree::cut::Cut;
 use crate::tree::{Attribute, Kind, Owner};
 use crate::tree::{Syscall, Witness};
 use disk::{Bed, Recorder};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 /// The owner of files in these tests: whoever runs them.
@@ -98,6 +99,16 @@ fn put_the_rest(bed: &Bed) {
     bed.folder(STATE);
 }
 
+/// What `setfacl -m u:UID:r` leaves of a file with mode 0640.
+const ACCESS: [u8; 44] = [
+    2, 0, 0, 0, // the version
+    1, 0, 6, 0, 255, 255, 255, 255, // its owner
+    2, 0, 4, 0, 0xd2, 4, 0, 0, // the user 1234
+    4, 0, 4, 0, 255, 255, 255, 255, // its group
+    16, 0, 4, 0, 255, 255, 255, 255, // what all but the owner may at most
+    32, 0, 0, 0, 255, 255, 255, 255, // everybody else
+];
+
 /// The label of a policy that knows kinds only.
 fn a_label(_: &str, kind: Kind) -> Result<Option<Attribute>, String> {
     let word = match kind {
@@ -156,6 +167,38 @@ fn everything_new_is_in_its_place_and_nothing_is_left_behind() {
 }
 
 #[test]
+fn an_access_list_goes_where_owner_or_mode_change_and_comes_again_on_the_way_back() {
+    let with = |mode| {
+        let wanted = Wanted::File { bytes: b"new".as_slice().into(), owner: mine(mode) };
+        Target { path: "/etc/a".to_owned(), wanted, folders: Owned::Root }
+    };
+    for (mode, stays) in [(0o640, true), (0o600, false), (0o644, false)] {
+        let bed = Bed::new();
+        bed.folder(STATE);
+        bed.file("/etc/a", "old");
+        let at = bed.path("/etc/a");
+        std::fs::set_permissions(&at, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(&at, "system.posix_acl_access", &ACCESS, flags).unwrap();
+        rustix::fs::setxattr(&at, "trusted.note", b"mine", flags).unwrap();
+        let has = |name: &[u8]| {
+            let attributes = bed.tree().folder("/etc").unwrap().unwrap().attributes("a").unwrap();
+            attributes.iter().any(|attribute| attribute.name == name)
+        };
+        assert!(has(b"system.posix_acl_access"));
+        let Ready { mut record, new } =
+            prepare(&bed.tree(), "1", vec![with(mode)], &no_label).unwrap();
+        record.order = serde_json::json!({"steps": []});
+        let journal = Journal::open(&bed.tree()).unwrap();
+        journal.write(&record, &new).unwrap();
+        assert_eq!(has(b"system.posix_acl_access"), stays, "{mode:o}");
+        assert!(has(b"trusted.note"), "{mode:o}");
+        journal.take_back("it was not well", false).unwrap();
+        assert!(has(b"system.posix_acl_access"), "{mode:o}");
+    }
+}
+
+#[test]
 fn only_what_differs_is_written() {
     let bed = bed();
     let ready = ready(&bed.tree());
@@ -185,6 +228,72 @@ fn a_committed_operation_can_be_taken_back_whole() {
     journal.finish().unwrap();
     assert_eq!(bed.snapshot(), before);
     assert!(journal.standing().unwrap().is_none());
+}
+
+#[test]
+fn what_somebody_puts_back_by_hand_after_the_commit_is_left_and_named() {
+    let bed = bed();
+    let old = bed.snapshot();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    let journal = Journal::open(&bed.tree()).unwrap();
+    bed.file("/etc/changed.conf", "old");
+    std::fs::remove_file(bed.path("/etc/added.conf")).unwrap();
+    let left = ["/etc/changed.conf", "/etc/added.conf"];
+    for _ in 0..2 {
+        let settled = journal.settle().unwrap().unwrap();
+        assert_eq!((settled.direction, settled.changed), (Direction::Forward, false));
+        assert_eq!(settled.left, left);
+        assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("old"));
+        assert_eq!(bed.text("/etc/added.conf"), None);
+    }
+    assert!(!is_mixed(&bed.tree()).unwrap(), "nothing of tread's own waits for it");
+    // The way back is there nevertheless.
+    let settled = journal.take_back("it was not well", false).unwrap().unwrap();
+    assert_eq!((settled.changed, settled.left), (true, Vec::new()));
+    assert_eq!(bed.snapshot(), old);
+}
+
+#[test]
+fn what_somebody_changes_by_hand_after_the_way_back_is_left_and_named() {
+    let bed = bed();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    let journal = Journal::open(&bed.tree()).unwrap();
+    journal.take_back("it was not well", false).unwrap();
+    bed.file("/etc/changed.conf", "new");
+    bed.folder("/etc/deep/er");
+    for _ in 0..2 {
+        let settled = journal.settle().unwrap().unwrap();
+        assert_eq!((settled.direction, settled.changed), (Direction::Back, false));
+        assert_eq!(settled.left, ["/etc/changed.conf"]);
+        assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
+        assert!(bed.path("/etc/deep/er").is_dir(), "a folder is theirs too");
+    }
+    assert!(!is_mixed(&bed.tree()).unwrap());
+}
+
+/// Copies a folder with all that is in it.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    let copied = std::process::Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success());
+}
+
+#[test]
+fn what_went_back_goes_back_once_more_in_the_etc_of_another_deployment() {
+    let bed = bed();
+    let old = bed.snapshot();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    // As it was when the node booted into its new system.
+    copy(&bed.path("/etc"), &bed.path("/other"));
+    let journal = Journal::open(&bed.tree()).unwrap();
+    journal.take_back("it was not well", false).unwrap();
+    std::fs::remove_dir_all(bed.path("/etc")).unwrap();
+    std::fs::rename(bed.path("/other"), bed.path("/etc")).unwrap();
+    assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("new"));
+    let settled = journal.settle().unwrap().unwrap();
+    assert_eq!((settled.changed, settled.left), (true, Vec::new()));
+    assert_eq!(bed.snapshot(), old);
+    bed.file("/etc/changed.conf", "new");
+    assert_eq!(journal.settle().unwrap().unwrap().left, ["/etc/changed.conf"]);
 }
 
 #[test]

@@ -5,7 +5,9 @@ use super::node::{ENDED, Node, OperationError};
 use crate::journal::{Journal, Note};
 use crate::permits::Act;
 use crate::progress::StepState;
-use crate::systemd::{Ask, InConfig, Outcome, Problem, UnitFacts, What, cannot, says_reload};
+use crate::systemd::{
+    Ask, InConfig, Outcome, Problem, UnitFacts, What, ca_trust, cannot, says_reload,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tread_model::canonical;
@@ -30,7 +32,7 @@ impl Node<'_> {
             facts.insert(unit, self.manager.facts(unit).await?);
         }
         let ca_trust = !plan.steps.contains(&Step::UpdateCaTrust)
-            || self.manager.ca_trust(|path| self.is_there(path)).await?.is_some();
+            || ca_trust(|path| self.is_there(path)).is_some();
         let now = |unit: &str| facts.get(unit).cloned().unwrap_or_default();
         let unable = cannot(&plan.steps, now, |unit| in_config(config, unit), ca_trust);
         match unable.is_empty() {

@@ -1,8 +1,7 @@
-//! The host's trust store over a boot: OpenShift's hosts bring it up to date when they boot,
-//! others do not.
+//! The host's trust store over a boot: not every host brings it up to date when it boots.
 
 use super::going::Going;
-use crate::systemd::{CaTrust, Problem};
+use crate::systemd::{Problem, ca_trust};
 use std::time::Duration;
 use tread_model::plan::Step;
 
@@ -24,7 +23,8 @@ impl Going<'_> {
             || self.standing.record.entries.iter().any(|entry| is_anchor(&entry.path))
     }
 
-    /// Brings the trust store up to date where no boot does; otherwise why not.
+    /// Brings the trust store up to date, where the host has a command for that; otherwise why
+    /// not.
     pub(super) async fn anchors_are_trusted(&self) -> Result<(), String> {
         match self.update().await {
             Ok(()) => Ok(()),
@@ -39,16 +39,11 @@ impl Going<'_> {
     }
 
     async fn update(&self) -> Result<(), Problem> {
-        if !self.changes_anchors() {
+        let is_there = |path: &str| self.node.is_there(path);
+        if !self.changes_anchors() || ca_trust(is_there).is_none() {
             return Ok(());
         }
-        let is_there = |path: &str| self.node.is_there(path);
-        let manager = self.node.manager;
-        // OpenShift's unit runs at each boot.
-        if let Some(CaTrust::Command(_)) = manager.ca_trust(is_there).await? {
-            let id = &self.standing.record.id;
-            manager.update_ca_trust(id, is_there, LIMIT).await?;
-        }
-        Ok(())
+        let id = &self.standing.record.id;
+        self.node.manager.update_ca_trust(id, is_there, LIMIT).await.map(drop)
     }
 }

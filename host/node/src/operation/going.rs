@@ -36,6 +36,14 @@ pub(super) fn with(because: &str, more: Option<String>) -> String {
     more.map_or_else(|| because.to_owned(), |more| format!("{because}; {more}"))
 }
 
+/// From now on each boot needs a permit of its own. A disk without room for the note keeps the end
+/// from nobody.
+pub(super) fn note_degraded(journal: &Journal) {
+    if let Err(error) = journal.note(&Note::Degraded) {
+        tracing::warn!(%error, "that the operation ended as degraded was not noted");
+    }
+}
+
 impl Going<'_> {
     /// The boots in which one was asked for.
     fn asked(&self) -> Vec<&str> {
@@ -126,7 +134,7 @@ impl Going<'_> {
     /// Somebody else has to boot the node.
     async fn waits(self) -> Result<Ended, OperationError> {
         let note = Note::Waits { boot: self.boot.clone() };
-        if self.standing.notes.last() != Some(&note) {
+        if self.standing.last() != Some(&note) {
             self.journal.note(&note)?;
         }
         self.reporting.phase(Phase::WaitsForBoot, WAITS);
@@ -254,9 +262,11 @@ impl Going<'_> {
             return self.degraded(&why).await;
         }
         // The permit for one boot covers the one by which the node goes back: from the cluster
-        // nobody could help it. For a boot that was permitted and did not
-        // come, a permit is asked for again.
-        let asks = asked.iter().all(|boot| *boot == self.boot);
+        // nobody could help it. For a boot that was permitted and did not come, a permit is asked
+        // for again. Once the operation was reported as degraded, the slot of the node may be
+        // another node's.
+        let was_reported = self.standing.notes.contains(&Note::Degraded);
+        let asks = was_reported || asked.iter().all(|boot| *boot == self.boot);
         self.trust_anchors_again().await;
         self.may_boot(asks, because).await?;
         if !is_asked_for {
@@ -291,6 +301,7 @@ impl Going<'_> {
     }
 
     pub(super) async fn degraded(self, because: &str) -> Result<Ended, OperationError> {
+        note_degraded(self.journal);
         // The operation stands: what it began with can still be gone back to.
         self.reporting.phase(Phase::Degraded, because);
         Ok(Ended::Degraded { because: because.to_owned() })

@@ -28,7 +28,7 @@ impl Node<'_> {
     pub(super) fn waits_for(&self, standing: &Standing) -> Result<Option<Due>, OperationError> {
         let this = self.boot()?;
         let waits = |note: &Note| matches!(note, Note::Waits { boot } if *boot == this);
-        if !standing.notes.last().is_some_and(waits) {
+        if !standing.last().is_some_and(waits) {
             return Ok(None);
         }
         let kept = serde_json::from_value::<Kept>(standing.record.order.clone());

@@ -15,6 +15,8 @@ use tread_model::plan::{Step, VerifiablePlan};
 
 /// What a node is for: where they were well, they have to be well again.
 const SERVICES: [&str; 3] = ["crio.service", "containerd.service", "kubelet.service"];
+/// What mounts of other machines' disks are a part of: they may come late in a boot.
+const REMOTE: &str = "remote-fs.target";
 /// How long to wait before the kubelet is asked again.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -40,14 +42,6 @@ impl Going<'_> {
     /// Whether the node is well; otherwise why not.
     pub(super) async fn proof(&self) -> Result<Result<(), String>, OperationError> {
         let deadline = Instant::now() + self.limit_of_proof();
-        let disk = match self.was_booted() {
-            true => self.disk_is_as_wanted()?,
-            // All of it was held against the config right before the write.
-            false => self.names_are_as_written()?,
-        };
-        if let Err(why) = disk {
-            return Ok(Err(why));
-        }
         // Without a boot each step has proved its own unit already.
         if self.was_booted() {
             if let Err(why) = self.anchors_are_trusted().await {
@@ -56,6 +50,14 @@ impl Going<'_> {
             if let Err(why) = self.units_are_well(deadline).await {
                 return Ok(Err(why));
             }
+        }
+        let disk = match self.was_booted() {
+            true => self.disk_becomes_as_wanted(deadline).await?,
+            // All of it was held against the config right before the write.
+            false => self.names_are_as_written()?,
+        };
+        if let Err(why) = disk {
+            return Ok(Err(why));
         }
         while self.kept.kubelet && !kubelet::answers().await {
             if Instant::now() >= deadline {
@@ -81,6 +83,22 @@ impl Going<'_> {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Whether the whole disk is as the config last applied wants it, once all of it is mounted
+    /// that is to be; otherwise why not.
+    async fn disk_becomes_as_wanted(
+        &self,
+        deadline: Instant,
+    ) -> Result<Result<(), String>, OperationError> {
+        let disk = self.disk_is_as_wanted()?;
+        if disk.is_ok() {
+            return Ok(disk);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        // If systemd does not answer, what differs counts.
+        let _ = self.node.manager.until_it_has_no_job(REMOTE, left).await;
+        self.disk_is_as_wanted()
     }
 
     /// Whether the whole disk is as the config last applied wants it; otherwise why not.

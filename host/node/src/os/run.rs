@@ -73,8 +73,12 @@ impl Os<'_> {
             last.clone_from(&args);
             self.run(program, args, self.limits.stage).await?;
         }
-        let command = last.first().cloned().unwrap_or_default();
-        Err(OsError::Idle { command, missing: "it changes with each command".to_owned() })
+        let program = match tool {
+            Tool::RpmOstree => rpm_ostree::PROGRAM,
+            Tool::Bootc => bootc::PROGRAM,
+        };
+        let missing = "it changes with each command".to_owned();
+        Err(OsError::Idle { command: described(program, &last), missing })
     }
 
     /// Whether the next boot brings all that a config wants, as far as is known now.
@@ -172,7 +176,7 @@ impl Os<'_> {
     }
 }
 
-/// As a person would write it.
+/// What was told, without what it was told about: that may be the value of an argument.
 fn described(program: &str, args: &[String]) -> String {
-    format!("`{program} {}`", args.join(" "))
+    format!("`{program} {}`", args.first().map_or("", String::as_str))
 }

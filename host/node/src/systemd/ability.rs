@@ -49,8 +49,8 @@ pub fn cannot(
             Step::Reload { unit } => why_not(Ask::Reload, &now(unit), new(unit)),
             Step::Restart { unit } => why_not(Ask::Restart, &now(unit), new(unit)),
             Step::UpdateCaTrust if !ca_trust => Some(
-                "this host has neither coreos-update-ca-trust.service nor a command that updates \
-                 its trust store"
+                "this host has no command that updates its trust store (update-ca-trust, \
+                 update-ca-certificates)"
                     .to_owned(),
             ),
             _ => None,
@@ -187,7 +187,7 @@ mod tests {
         let missing = "restart gone.service: the unit exists neither now nor in the new config";
         assert_eq!(found(true), [missing]);
         assert_eq!(found(false).len(), 2);
-        assert!(found(false)[0].starts_with("update-ca-trust: this host has neither"));
+        assert!(found(false)[0].starts_with("update-ca-trust: this host has no command"));
     }
 
     #[test]

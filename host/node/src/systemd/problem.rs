@@ -46,6 +46,13 @@ pub enum What {
         /// Whether its job was cancelled. A process that was started for it may run on.
         cancelled: bool,
     },
+    /// Its job had not begun when the time was over.
+    Queued {
+        /// How much it had.
+        limit: Duration,
+        /// The units for whose jobs it waited.
+        behind: Vec<String>,
+    },
     /// It was done, and the unit was not well after it.
     NotWell(Ill),
     /// A command ended, and not well: its exit status, or the signal that ended it.
@@ -121,6 +128,20 @@ impl fmt::Display for Problem {
             What::TimedOut { limit, cancelled } => {
                 let job = if *cancelled { ", and its job was cancelled" } else { "" };
                 write!(f, "it was not done within {} s{job}. {look}", limit.as_secs())
+            }
+            What::Queued { limit, behind } => {
+                let behind: Vec<String> = behind.iter().map(|unit| said(unit)).collect();
+                let behind = match tread_model::text::listed(&behind, 5) {
+                    none if none.is_empty() => "another unit".to_owned(),
+                    units => units,
+                };
+                write!(
+                    f,
+                    "it was not started within {} s, since it waited for {behind}. See \
+                     `systemctl list-jobs` on the node while it waits, and `journalctl` of that \
+                     boot after it",
+                    limit.as_secs()
+                )
             }
             What::NotWell(ill) => write!(f, "it was done, and then the unit {ill}. {look}"),
             What::Command { exit: Some(status), .. } => {

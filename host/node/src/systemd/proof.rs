@@ -7,6 +7,7 @@ use super::problem::{Problem, What};
 use super::standing::Ill;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use zbus::OwnedObjectPath;
 
 /// Why nothing is to be proved of a unit that does not run.
 fn is_off(unit: &UnitFacts) -> Option<&'static str> {
@@ -19,7 +20,27 @@ fn is_off(unit: &UnitFacts) -> Option<&'static str> {
     }
 }
 
+/// Whether its start waits for the job of another unit: it has not run in this boot yet.
+fn is_queued(unit: &UnitFacts) -> bool {
+    unit.active == Active::Inactive && unit.job.is_some()
+}
+
 impl Manager {
+    /// Waits until a unit has no job, whatever came of it, and no longer than this.
+    pub async fn until_it_has_no_job(&self, unit: &str, limit: Duration) -> Result<(), Problem> {
+        let deadline = Instant::now() + limit;
+        let waited = async {
+            let path = self.path(unit, deadline).await?;
+            let mut changes = self.changes_of(&path, deadline).await?;
+            while self.facts_at(&path, self.soon()).await?.job.is_some()
+                && self.changes_in_time(&path, &mut changes, deadline).await?
+            {}
+            Ok(())
+        };
+        let asked = format!("look-at {unit}");
+        waited.await.map_err(|why| Problem::unanswered(&asked, limit, why))
+    }
+
     /// Waits until a unit has stayed well. How often it fails before that does not count,
     /// as long as it is well in time. For one that does not run and did not fail, there is
     /// a note instead.
@@ -55,24 +76,38 @@ impl Manager {
             if let Some(note) = is_off(&facts) {
                 return Ok(Some(note));
             }
-            let stayed = self.stays_well(&path, facts.restarts, &mut changes, deadline).await;
-            let Some(ill) = stayed.map_err(unanswered)?.1 else { return Ok(None) };
+            let ill = match is_queued(&facts) {
+                true => None,
+                false => {
+                    let stayed =
+                        self.stays_well(&path, facts.restarts, &mut changes, deadline).await;
+                    let Some(ill) = stayed.map_err(unanswered)?.1 else { return Ok(None) };
+                    Some(ill)
+                }
+            };
             if !self.changes_in_time(&path, &mut changes, deadline).await.map_err(unanswered)? {
-                return Err(Problem::new(asked, self.at_the_end(ill, limit)));
+                let what = match ill {
+                    Some(Ill::Undecided(_)) => What::TimedOut { limit, cancelled: false },
+                    Some(ill) => What::NotWell(ill),
+                    None => What::Queued { limit, behind: self.before(facts.job).await },
+                };
+                return Err(Problem::new(asked, what));
             }
         }
     }
 
-    fn at_the_end(&self, ill: Ill, limit: Duration) -> What {
-        match ill {
-            Ill::Undecided(_) => What::TimedOut { limit, cancelled: false },
-            ill => What::NotWell(ill),
-        }
+    /// The units whose jobs have to end before this one begins; none where nobody knows.
+    async fn before(&self, job: Option<u32>) -> Vec<String> {
+        let Some(job) = job else { return Vec::new() };
+        let before = self.ask("GetJobBefore", &(job,), self.soon()).await;
+        let before: Vec<(u32, String, String, String, OwnedObjectPath, OwnedObjectPath)> =
+            before.unwrap_or_default();
+        before.into_iter().map(|(_, unit, ..)| unit).collect()
     }
 
     async fn changes_in_time(
         &self,
-        path: &zbus::OwnedObjectPath,
+        path: &OwnedObjectPath,
         changes: &mut Changes,
         deadline: Instant,
     ) -> Result<bool, Unanswered> {

@@ -232,6 +232,11 @@ impl Folder {
         self.stat(".")?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    /// The number of the folder itself in its file system: another folder there has another one.
+    pub fn number(&self) -> io::Result<u64> {
+        self.own_stat().map(|stat| stat.inode)
+    }
+
     /// What a regular file holds; nothing if the name is free. A FIFO or a device is
     /// never opened for reading, nor is a link followed.
     pub fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {

@@ -19,12 +19,18 @@ fn config(word: &str) -> Documents {
     config_with(word, &anchor, "")
 }
 
+/// Of CoreOS: it runs in the first boot alone.
+const FIRST_BOOT: &str = "[Unit]\nConditionFirstBoot=true\n\
+    ConditionDirectoryNotEmpty=/etc/pki/ca-trust/source/anchors/\n\
+    [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/update-ca-trust extract\n";
+
 #[test]
 fn a_boot_finds_new_anchors_trusted_also_where_the_host_does_not_see_to_that_itself() {
     let machine = Machine::build()
         .file_with_mode("/usr/bin/update-ca-trust", UPDATE, 0o755)
         .file("/etc/pki/ca-trust/source/anchors/a.pem", "one")
         .file("/etc/trusted", "one")
+        .unit_at_boot("coreos-update-ca-trust.service", FIRST_BOOT)
         .unit_at_boot("crio.service", CRIO);
     let mut bed = Bed::of(machine, "one", &unit_with("/bin/true"), &config("one"));
     let planned = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];

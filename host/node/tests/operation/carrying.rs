@@ -33,6 +33,20 @@ impl Permits for NoBoot {
     }
 }
 
+/// Nothing may be written.
+pub(crate) struct NoWrite;
+
+impl Permits for NoWrite {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
+        Box::pin(async move {
+            match act {
+                Act::Write => Err(NoPermit::NotNow("not now".to_owned())),
+                Act::Boot { .. } | Act::Unit { .. } => Ok(Permit::FOREVER),
+            }
+        })
+    }
+}
+
 /// When the last step began, and when it was done.
 #[derive(Default)]
 struct Watch {
@@ -289,6 +303,11 @@ impl Bed {
 
     pub(crate) fn go_on(&self) -> Result<Ended, OperationError> {
         self.node(Arc::new(Unwatched), |node| runtime().block_on(node.go_on()))
+    }
+
+    /// As [`Bed::go_on`], where nobody may boot the machine.
+    pub(crate) fn go_on_without_a_permit_to_boot(&self) -> Result<Ended, OperationError> {
+        self.node(Arc::new(Unwatched), |node| runtime().block_on(permitted(node, &NoBoot).go_on()))
     }
 
     /// As [`Bed::go_on`], with somebody who sees each change of the disk.

@@ -18,6 +18,7 @@ mod cut_off;
 mod figures;
 mod full;
 mod given_up;
+mod hanging;
 mod node;
 mod os;
 mod permits;

@@ -4,13 +4,14 @@
 mod by_itself;
 mod failures;
 
+use crate::carrying::NoWrite;
 use crate::node::{Bed, config_with_spec, unit_with};
 use std::time::Duration;
 use tread_model::joining::{BOOTED, Booted};
 use tread_model::plan::Step;
 use tread_node::change::Adopt;
 use tread_node::documents::Documents;
-use tread_node::operation::Ended;
+use tread_node::operation::{Ended, OperationError};
 use tread_node::progress::Phase;
 use tread_test_machine::{Builder, End, Machine};
 
@@ -177,6 +178,22 @@ fn what_an_admins_rule_keeps_from_booting_waits_for_a_boot_that_somebody_else_ca
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert_eq!(os.bed.progress().phase, Phase::Done);
     assert_eq!(os.bed.go_on().unwrap(), Ended::Nothing);
+}
+
+#[test]
+fn what_waits_for_a_boot_stands_where_the_next_order_is_not_permitted() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let two = config("two", OLD, &["nosmt"]);
+    assert_eq!(os.bed.carry_out_as_admin(&two, &crate::reload()).unwrap(), Ended::WaitsForBoot);
+    let three = config("three", OLD, &["mitigations=off"]);
+    let refused = os.bed.carry_out_with(&NoWrite, &three, &PLANNED);
+    assert!(matches!(refused, Err(OperationError::Forbidden(_))), "{refused:?}");
+    assert_eq!(os.bed.progress().phase, Phase::WaitsForBoot);
+    assert_eq!((os.is_staged(), os.file().as_str()), (true, "two"));
+    // The boot that somebody else causes is proved.
+    os.bed.reboot();
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet nosmt"));
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
 }
 
 #[test]

@@ -137,3 +137,22 @@ fn a_permit_for_a_boot_that_ends_while_somebody_inhibits_it_is_asked_for_anew() 
     assert_eq!(bed.go_on().unwrap(), Ended::Done);
     assert_eq!(bed.machine.boots().len(), 2);
 }
+
+#[test]
+fn once_it_was_reported_as_degraded_it_boots_no_more_without_a_permit() {
+    let mut bed = Bed::with("one", &unit_with("/bin/true"));
+    bed.terms.proof = 1;
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    assert_eq!(bed.until_it_boots(&config("two"), &steps), End::Reboot);
+    bed.boot();
+    // It goes back, and neither logind nor systemd boots it.
+    let ended = bed.go_on_without_a_bus().unwrap();
+    assert!(matches!(ended, Ended::Degraded { .. }), "{ended:?}");
+    // By then its slot may be somebody else's.
+    let ended = bed.go_on_without_a_permit_to_boot();
+    assert!(matches!(ended, Err(OperationError::Forbidden(_))), "{ended:?}");
+    assert_eq!(bed.machine.boots().len(), 2);
+    bed.reboot();
+    let ended = bed.go_on().unwrap();
+    assert!(matches!(ended, Ended::WentBack { .. }), "{ended:?}");
+}

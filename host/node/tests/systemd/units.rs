@@ -262,3 +262,39 @@ async fn after_a_boot_a_unit_proves_that_it_is_well_or_what_it_is_instead() {
     let release = async { machine.run_well(["touch", "/run/go"]).unwrap() };
     assert_eq!(tokio::join!(prove, release).0.unwrap(), None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_boot_a_unit_whose_job_waits_for_another_unit_is_not_well_before_it_ran() {
+    let waits = "[Unit]\nBefore=once.service runs.service\n[Service]\nType=oneshot\n\
+        ExecStart=/bin/sh -c 'until [ -e /run/go ]; do sleep 0.05; done'\n";
+    let once = "[Service]\nType=oneshot\nExecStart=/bin/sh -c 'echo ran >>/run/notes'\n";
+    let machine = Machine::build()
+        .unit_at_boot("waits.service", waits)
+        .unit_at_boot("once.service", once)
+        .unit_at_boot("runs.service", GOOD)
+        .make()
+        .unwrap();
+    machine.start().unwrap();
+    let has_bus = || machine.bus().is_ok_and(|bus| bus.exists());
+    machine.wait_for("the bus", has_bus).unwrap();
+    let manager = manager(&machine);
+    let limit = Duration::from_secs(1);
+    for unit in ["once.service", "runs.service"] {
+        let problem = manager.proves_well(unit, limit).await.unwrap_err();
+        let behind = vec!["waits.service".to_owned()];
+        assert_eq!(problem.what, What::Queued { limit, behind }, "{unit}");
+        assert!(problem.to_string().contains("since it waited for waits.service"), "{problem}");
+    }
+    let begun = Instant::now();
+    manager.until_it_has_no_job("runs.service", limit).await.unwrap();
+    assert!(begun.elapsed() >= limit, "it still has one then");
+    let prove = async |unit| manager.proves_well(unit, PATIENCE).await.unwrap();
+    let release = async { machine.run_well(["touch", "/run/go"]).unwrap() };
+    let waited = manager.until_it_has_no_job("runs.service", PATIENCE);
+    let (proven, waited, _) = tokio::join!(prove("runs.service"), waited, release);
+    assert_eq!(proven, None);
+    waited.unwrap();
+    // What ran once is off after that, and did not fail.
+    assert!(matches!(prove("once.service").await, None | Some("the unit is inactive")));
+    assert!(notes(&machine).contains("ran\n"));
+}

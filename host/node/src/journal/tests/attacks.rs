@@ -18,7 +18,7 @@ fn a_note_that_was_cut_short_does_not_spoil_those_after_it() {
     let asked = Note::BootAsked { boot: "b".to_owned() };
     journal.note(&asked).unwrap();
     let notes = journal.standing().unwrap().unwrap().notes;
-    assert_eq!(notes, [Note::Committed, asked]);
+    assert!(matches!(&notes[..], [Note::Committed { .. }, last] if *last == asked), "{notes:?}");
 }
 
 #[test]

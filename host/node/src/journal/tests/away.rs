@@ -130,6 +130,21 @@ fn a_folder_that_was_made_and_is_a_mount_now_keeps_no_operation_from_going_back(
     assert_eq!(bed.names(STATE), ["lock"]);
 }
 
+#[test]
+fn what_a_mount_covers_on_the_way_back_goes_once_it_is_seen_again() {
+    let bed = bed();
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    let mounted = Mounted::at(&bed, "/etc/deep");
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let settled = journal.take_back("it was not well", false).unwrap().unwrap();
+    assert_eq!(settled.covered, ["/etc/deep/er/added.conf"]);
+    mounted.unmount();
+    assert!(bed.text("/etc/deep/er/added.conf").is_some());
+    let settled = journal.settle().unwrap().unwrap();
+    assert_eq!((settled.changed, settled.left), (true, Vec::new()));
+    assert_eq!(bed.text("/etc/deep/er/added.conf"), None);
+}
+
 /// The mount goes before the tree that it is in.
 fn two_mounts() -> (Bed, Mounted) {
     let bed = Bed::new();

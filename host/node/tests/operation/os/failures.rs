@@ -40,6 +40,16 @@ fn what_cannot_be_staged_goes_back_without_a_boot_and_without_telling_any_unit()
 }
 
 #[test]
+fn a_tool_that_ends_well_and_does_nothing_is_named_without_the_value_of_an_argument() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    os.fault("idle");
+    let ended = os.bed.carry_out(&config("two", OLD, &["key=secret"]), &PLANNED).unwrap();
+    let Ended::WentBack { because } = ended else { panic!("{ended:?}") };
+    assert!(because.contains("rpm-ostree kargs` ended well"), "{because}");
+    assert!(!because.contains("secret"), "{because}");
+}
+
+#[test]
 fn a_power_cut_between_staging_and_the_boot_costs_one_boot_more_and_ends_in_the_new_config() {
     let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
     let next = config("two", NEW, &["nosmt"]);
