@@ -73,13 +73,14 @@ pub(crate) fn written(
     let known = same.filter(|before| before.stage == UpdateStage::Prepare);
     let known = known.and_then(|before| before.drain_since.clone());
     let drain_since = begun.map(|_| known.unwrap_or_else(|| MicroTime(timestamp(now))));
-    let goes_on =
-        |before: &&UpdateOrder| matches!(before.stage, UpdateStage::Go | UpdateStage::Closed);
-    let gone_on = same.filter(goes_on).and_then(|before| before.go_since.clone());
+    // One that is prepared again is given again.
+    let gone_on = same.filter(|before| before.stage != UpdateStage::Prepare);
+    let gone_on = gone_on.and_then(|before| before.go_since.clone());
     let go_since = match order.stage {
-        Stage::Go => Some(gone_on.unwrap_or_else(|| MicroTime(timestamp(now)))),
+        // Of an order that is withdrawn nobody knows whether its agent carries it out.
+        Stage::Go | Stage::Withdrawn => Some(gone_on.unwrap_or_else(|| MicroTime(timestamp(now)))),
         Stage::Closed => gone_on,
-        Stage::Prepare | Stage::Withdrawn => None,
+        Stage::Prepare => None,
     };
     UpdateOrder {
         operation,
@@ -339,6 +340,14 @@ mod tests {
         assert_eq!(since(&over), Some(10));
         assert_eq!(since(&written(&closed, Some(&over), &target, None, at(70))), Some(10));
         assert_eq!(since(&written(&closed, Some(&prepared), &target, None, at(70))), None);
+        // While it is withdrawn its agent is waited for as before.
+        let withdrawn = Order { stage: Stage::Withdrawn, ..go };
+        let waits = written(&withdrawn, Some(&renewed), &target, None, at(80));
+        assert_eq!(since(&waits), Some(10));
+        assert_eq!(since(&written(&withdrawn, Some(&waits), &target, None, at(90))), Some(10));
+        assert_eq!(since(&written(&drains, Some(&waits), &target, None, at(90))), None);
+        // Nobody knows any more since when, where its NodeUpdate was removed.
+        assert_eq!(since(&written(&withdrawn, None, &target, None, at(90))), Some(90));
     }
 
     #[test]

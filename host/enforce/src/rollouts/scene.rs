@@ -422,7 +422,8 @@ impl OfPool {
                 is_outside: false,
             };
             if let Some(since) = standing.lost_since {
-                of_pool.failing.push((name.clone(), lost(since)));
+                let why = if standing.state == State::Failed { lost } else { writes_nothing };
+                of_pool.failing.push((name.clone(), why(since)));
             }
             let prepares = order.is_some_and(|order| order.stage == UpdateStage::Prepare);
             let gone_since = facts.unheard_since.filter(|_| prepares);
@@ -459,6 +460,7 @@ impl OfPool {
                 held,
                 step_failed: standing.step_failed,
                 went_back: standing.went_back,
+                lost: standing.lost_since.is_some(),
                 state: standing.state,
             });
         }
@@ -555,6 +557,15 @@ fn lost(since: Time) -> String {
         "its agent was to carry its order out at {}, and has not ended it since: look at the node; \
          its Lease is not renewed any more, so that others can mend it, and `tread rollout retry` \
          waits for it again",
+        timestamp(since)
+    )
+}
+
+/// That a node does not even write.
+fn writes_nothing(since: Time) -> String {
+    format!(
+        "its agent was to write its config at {}, and has not ended that since: look at the node, or delete its \
+         Node if it does not come back; the other nodes do not wait for it",
         timestamp(since)
     )
 }

@@ -33,7 +33,8 @@ pub(crate) struct Standing {
     /// Whether a step failed on its way to this config, so that it had to boot, and nobody asked
     /// to try again after that.
     pub(crate) step_failed: bool,
-    /// Since when its agent may carry its order out, where it is taken for lost.
+    /// Since when its agent may carry its order out, where it is taken for lost. It failed then, but
+    /// for an order that only writes, which disrupts nobody.
     pub(crate) lost_since: Option<Time>,
     /// Whether it went back from this config, and nobody asked to try again after that.
     pub(crate) went_back: bool,
@@ -57,6 +58,9 @@ pub(crate) struct Against<'a> {
     pub(crate) form: u32,
 }
 
+/// On its way by an order that only writes.
+const WRITES: State = State::UnderWay(Disrupts::Nothing);
+
 /// What every agent knows.
 const FIRST_FORM: u32 = 1;
 
@@ -69,7 +73,7 @@ pub(crate) fn standing(
 ) -> Standing {
     let mut standing = by_order(update, against, planned);
     standing.lost_since = lost_since(update, against, standing.state);
-    if standing.lost_since.is_some() {
+    if standing.lost_since.is_some() && standing.state != WRITES {
         standing.state = State::Failed;
     }
     standing.step_failed = step_failed(update, against, &standing);
@@ -114,18 +118,19 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Sta
     boots || standing.retries.is_some() || !is_retried
 }
 
-/// Since when the agent of a node may carry its order out, where it did not end it in time: it may
-/// never come back. It is waited for again once an admin asks to try again.
+/// Since when the agent of a node may carry its order out, where it did not end it in time, nor turned
+/// back where the order is withdrawn: it may never come back. It is waited for again once an admin
+/// asks to try again.
 fn lost_since(update: Option<&NodeUpdate>, against: Against<'_>, state: State) -> Option<Time> {
     let order = update?.spec.order.as_ref()?;
-    let since = order.go_since.as_ref().filter(|_| order.stage == UpdateStage::Go)?;
+    let is_given = matches!(order.stage, UpdateStage::Go | UpdateStage::Withdrawn);
+    let since = order.go_since.as_ref().filter(|_| is_given)?;
     let is_retried = against.retry_before.is_some_and(|before| since.0 < before.0);
     let since = time(since.0)?;
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
     let has_ended = report
         .is_some_and(|it| operation_text(it.operation) == order.operation && it.phase.is_end());
-    let disrupts = matches!(state, State::UnderWay(it) if it != Disrupts::Nothing);
-    let is_waited_for = disrupts && !has_ended;
+    let is_waited_for = matches!(state, State::UnderWay(_)) && !has_ended;
     let is_late = against.now.since(since) > against.lost_after;
     (is_waited_for && is_late && !is_retried).then_some(since)
 }

@@ -128,6 +128,54 @@ async fn an_agent_that_never_answers_is_taken_for_lost_until_that_is_retried() {
 }
 
 #[tokio::test]
+async fn nobody_waits_for_a_node_that_does_not_write_in_time_and_it_is_told_of() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica_that_waits_for(Duration::from_secs(2));
+    let mut agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    agents.iter().for_each(Agent::stop);
+    cluster.file("90-next", "/etc/none", "2").await;
+    eventually("it is told of, did not fail, and the other one has its order", async || {
+        let status = cluster.rollout().await.status?;
+        let is_said = status.message?.contains("the other nodes do not wait for it");
+        (is_said && status.failed == 0 && status.under_way == 2).then_some(())
+    })
+    .await;
+    agents.iter_mut().for_each(Agent::restart);
+    cluster.all_have("/etc/none", "2").await;
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_dies_fails_also_where_its_order_is_withdrawn() {
+    let cluster = Cluster::with(2, 1).await;
+    let replica = cluster.replica_that_waits_for(Duration::from_secs(5));
+    let mut agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    agents.iter().for_each(Agent::stop);
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let in_stage = async |wanted: UpdateStage| {
+        let updates = cluster.api::<NodeUpdate>().list(&ListParams::default()).await.ok()?;
+        let orders = updates.items.into_iter().filter_map(|update| update.spec.order);
+        let mut orders = orders.filter(|order| order.stage == wanted && order.go_since.is_some());
+        orders.next()
+    };
+    eventually("a node may boot", async || in_stage(UpdateStage::Go).await).await;
+    cluster.file("90-next", "/etc/hard", "3").await;
+    eventually("its order is withdrawn", async || in_stage(UpdateStage::Withdrawn).await).await;
+    eventually("it failed", async || {
+        let status = cluster.rollout().await.status?;
+        (status.failed == 1).then_some(())
+    })
+    .await;
+    agents.iter_mut().for_each(Agent::restart);
+    let now = k8s_openapi::jiff::Timestamp::now() + Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/hard", "3").await;
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
 async fn a_failed_reload_boots_its_node_in_its_turn_and_stops_its_pool_until_that_is_retried() {
     let cluster = Cluster::with(3, 1).await;
     let replica = cluster.replica();

@@ -49,6 +49,7 @@ mod tests {
             held: None,
             step_failed: true,
             went_back: false,
+            lost: false,
             state,
         };
         let needs = node(State::NeedsBoot, false);

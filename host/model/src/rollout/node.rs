@@ -28,6 +28,8 @@ pub struct Node {
     pub step_failed: bool,
     /// Whether it went back from this config, and nobody asked to try again since.
     pub went_back: bool,
+    /// Whether its agent did not end in time what only writes: the others do not wait for it.
+    pub lost: bool,
     /// How it stands.
     pub state: State,
 }

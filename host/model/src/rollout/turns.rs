@@ -48,7 +48,10 @@ pub struct Turns {
 pub fn turns(pool: &Pool, nodes: &[Node], budget: Budget) -> Turns {
     let mut now = Now::new(pool, nodes, budget);
     let mut due: Vec<(&Node, Disrupts)> = nodes.iter().filter_map(due).collect();
-    due.sort_by(|(one, _), (other, _)| pool.order.compare(one, other));
+    due.sort_by(|one, other| {
+        let by_answer = may_not_answer(one).cmp(&may_not_answer(other));
+        by_answer.then_with(|| pool.order.compare(one.0, other.0))
+    });
     let mut turns = Turns { turn_back: now.turn_back(), ..Turns::default() };
     for (node, disrupts) in due {
         match now.waits(node, disrupts) {
@@ -69,6 +72,12 @@ fn due(node: &Node) -> Option<(&Node, Disrupts)> {
     }
 }
 
+/// Whether the others would wait for a node that may be dead: the first ones of a wave show whether
+/// a change does harm. What drains a node that is down takes nobody's place.
+fn may_not_answer((node, disrupts): &(&Node, Disrupts)) -> bool {
+    !disrupts.drains() && !node.ready
+}
+
 /// What is so far, with those that may begin.
 struct Now<'n> {
     pool: &'n Pool,
@@ -84,7 +93,8 @@ impl<'n> Now<'n> {
         let of = |which: &dyn Fn(&Node) -> bool| {
             nodes.iter().filter(|node| which(node)).map(|node| node.name.as_str()).collect()
         };
-        let softly = |node: &Node| matches!(node.state, State::UnderWay(it) if !it.drains());
+        let softly =
+            |node: &Node| matches!(node.state, State::UnderWay(it) if !it.drains() && !node.lost);
         Now {
             pool,
             nodes,

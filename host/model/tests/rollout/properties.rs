@@ -25,10 +25,10 @@ prop_compose! {
     fn node()(
         zone in 0..3u8,
         age in 0..5u64,
-        marks in prop::array::uniform7(prop::bool::weighted(0.1)),
+        marks in prop::array::uniform8(prop::bool::weighted(0.1)),
         state in state(),
     ) -> Node {
-        let [unready, leads, paused, canary, last, held, step_failed] = marks;
+        let [unready, leads, paused, canary, last, held, step_failed, lost] = marks;
         Node {
             name: String::new(),
             zone: zone.to_string(),
@@ -41,6 +41,7 @@ prop_compose! {
             held: held.then(|| "somebody has it".to_owned()),
             step_failed,
             went_back: false,
+            lost,
             state,
         }
     }
@@ -114,8 +115,8 @@ proptest! {
             prop_assert!(down + elsewhere <= all);
         }
         let is_soft = |node: &Node| {
-            (matches!(node.state, State::UnderWay(_)) || begins(node)) && !drains(node.state)
-                && node.state != State::NeedsBoot
+            let counts = matches!(node.state, State::UnderWay(_)) && !node.lost;
+            (counts || begins(node)) && !drains(node.state) && node.state != State::NeedsBoot
         };
         if next.iter().any(|node| !drains(node.state)) {
             let softly = nodes.iter().filter(|node| is_soft(node)).count();

@@ -72,6 +72,8 @@ struct NodeText {
     step_failed: bool,
     #[serde(default)]
     went_back: bool,
+    #[serde(default)]
+    lost: bool,
     held: Option<String>,
 }
 
@@ -115,6 +117,7 @@ impl NodeText {
             held: self.held,
             step_failed: self.step_failed,
             went_back: self.went_back,
+            lost: self.lost,
             state: match self.is {
                 Is::Due => State::Due(disrupts.unwrap()),
                 Is::Updated => State::Updated,
@@ -189,6 +192,7 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         held: None,
         step_failed: false,
         went_back: false,
+        lost: false,
         state,
     };
     let down = (0..EACH).map(|at| node(format!("down-{at:04}"), false, State::Updated));

@@ -100,6 +100,7 @@ fn node(seen: &Seen) -> Node {
         held: None,
         step_failed: false,
         went_back: false,
+        lost: false,
         state: seen.state,
     }
 }

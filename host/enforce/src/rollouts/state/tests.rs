@@ -393,11 +393,20 @@ fn an_agent_that_does_not_end_its_order_is_taken_for_lost_until_that_is_retried(
     assert_eq!(stands("Go", "Reboot", None, late, None), (State::Failed, true));
     let retried = Some("2026-01-02T00:30:00Z");
     assert_eq!(stands("Go", "Reboot", Some("Begun"), late, retried), (boots, false));
-    // Whoever waits for room, or for pods, is not lost; what only writes disrupts nobody.
+    // Nor does one end whose order was withdrawn, and which does not turn back.
+    assert_eq!(stands("Withdrawn", "Reboot", None, soon, None), (boots, false));
+    assert_eq!(stands("Withdrawn", "Reboot", None, late, None), (State::Failed, true));
+    assert_eq!(stands("Withdrawn", "Reboot", None, late, retried), (boots, false));
+    let turned_back = stands("Withdrawn", "Reboot", Some("TurnedBack"), late, None);
+    assert_eq!(turned_back, (boots, false));
+    // What only writes disrupts nobody: it did not fail, and nobody waits for it.
+    let writes = State::UnderWay(Disrupts::Nothing);
+    assert_eq!(stands("Go", "Nothing", Some("Begun"), soon, None), (writes, false));
+    assert_eq!(stands("Go", "Nothing", Some("Begun"), late, None), (writes, true));
+    // Whoever waits for room, or for pods, is not lost.
     let needs = stands("Go", "Softly", Some("NeedsBoot"), late, None);
     assert_eq!(needs, (State::NeedsBoot, false));
     assert!(!stands("Prepare", "Reboot", None, late, None).1);
-    assert!(!stands("Go", "Nothing", Some("Begun"), late, None).1);
     let done = stands("Closed", "Reboot", Some("Done"), late, None);
     assert!(!done.1);
 }
