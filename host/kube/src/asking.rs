@@ -9,8 +9,10 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -19,6 +21,31 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The same where somebody waits for the answer, or the leader may lose its Lease.
 pub const SHORT_PATIENCE: Duration = Duration::from_secs(5);
+
+tokio::task_local! {
+    /// How much time the call that is under way has, for the client that makes it.
+    static TIME: Time;
+}
+
+struct Time {
+    deadline: Instant,
+    /// Until when the API server wants to be left alone, if that is after the deadline.
+    busy_until: Cell<Option<Instant>>,
+}
+
+/// Whether the call that is under way has time until then, when the API server wants to be asked
+/// again. If not, whoever called does not ask again before that.
+pub(crate) fn has_time_until(until: Instant) -> bool {
+    let has_time = |time: &Time| {
+        let has_time = until < time.deadline;
+        if !has_time {
+            time.busy_until.set(Some(until));
+        }
+        has_time
+    };
+    // Nobody waits for what has no deadline, such as a watch.
+    TIME.try_with(has_time).unwrap_or(true)
+}
 
 /// What is asked of the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +93,8 @@ struct Of {
     resource: Option<(String, String)>,
     /// Whether a PodDisruptionBudget is why.
     by_budget: bool,
+    /// Until when the API server wants to be left alone, where that was not waited for.
+    busy_until: Option<Instant>,
 }
 
 /// As a cause of an eviction's answer: a budget does not allow it.
@@ -118,7 +147,7 @@ impl Call {
         let resource = resource.map(|it| (it.kind.clone(), it.group.clone()));
         let causes = details.map(|it| it.causes.as_slice()).unwrap_or_default();
         let by_budget = causes.iter().any(|cause| cause.reason == DISRUPTION_BUDGET);
-        let of = Box::new(Of { call: self, resource, by_budget });
+        let of = Box::new(Of { call: self, resource, by_budget, busy_until: None });
         Failed { outcome, code, why: in_words(error), of }
     }
 
@@ -132,7 +161,7 @@ impl Call {
             outcome,
             code,
             why,
-            of: Box::new(Of { call: self, resource: None, by_budget: false }),
+            of: Box::new(Of { call: self, resource: None, by_budget: false, busy_until: None }),
         }
     }
 }
@@ -218,11 +247,14 @@ pub async fn ask_before<T>(
     call: Call,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Failed> {
-    let failed = match timeout_at(deadline, request).await {
+    let time = Time { deadline, busy_until: Cell::default() };
+    let mut asked = pin!(TIME.scope(time, request));
+    let mut failed = match timeout_at(deadline, asked.as_mut()).await {
         Ok(Ok(answer)) => return Ok(answer),
         Ok(Err(error)) => call.failed(&error),
         Err(_) => call.unanswered(),
     };
+    failed.of.busy_until = asked.take_value().and_then(|time| time.busy_until.get());
     match failed.outcome {
         CallOutcome::Gone => Err(failed),
         _ => Err(failed.counted(metrics)),
@@ -255,6 +287,7 @@ async fn ask_again_before<T, F: Future<Output = kube::Result<T>>>(
         let answer = ask_before(deadline, metrics, call.clone(), request()).await;
         let Err(failed) = &answer else { return answer };
         let next = Instant::now() + backoff.next_wait();
+        let next = failed.of.busy_until.map_or(next, |until| until.max(next));
         if !is_worth_it(failed) || next >= deadline {
             return answer;
         }

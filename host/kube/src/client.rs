@@ -1,5 +1,6 @@
 //! The client that everything in the service uses.
 
+use crate::asking::has_time_until;
 use http::{Request, Response, StatusCode, header};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client as Http;
@@ -9,6 +10,7 @@ use kube::client::{Body, ConfigExt as _};
 use kube::config::InferConfigError;
 use kube::{Client, Config};
 use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
 use tower::{BoxError, ServiceBuilder, service_fn};
 
 /// A watch is silent for up to 290 seconds.
@@ -38,7 +40,7 @@ fn bounded(mut config: Config) -> Config {
 }
 
 /// The client. It tries nothing again by itself, waits as long as a busy API
-/// server says, and sends what it has at once: that of kube leaves it to the
+/// server says, where the call has so much time, and sends what it has at once: that of kube leaves it to the
 /// system, which holds back the rest of a request until the other side has
 /// confirmed what came first, 40 ms for each object that is written.
 ///
@@ -64,8 +66,9 @@ pub fn client(config: Config) -> kube::Result<Client> {
         let asked = http.request(request);
         async move {
             let answer = asked.await?;
-            if let Some(wait) = wait(&path, &answer) {
-                tokio::time::sleep(wait).await;
+            let until = wait(&path, &answer).map(|wait| Instant::now() + wait);
+            if let Some(until) = until.filter(|until| has_time_until(*until)) {
+                sleep_until(until).await;
             }
             Ok::<_, BoxError>(answer)
         }
@@ -98,6 +101,44 @@ fn wait<B>(path: &str, answer: &Response<B>) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asking::{Call, SHORT_PATIENCE, ask_again, is_busy};
+    use crate::metrics::Metrics;
+    use k8s_openapi::api::core::v1::Node;
+    use kube::Api;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    /// A client of an API server that is busy for so many seconds, and how often that was asked.
+    async fn busy(seconds: u64) -> (Client, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked: Arc<AtomicUsize> = Arc::default();
+        let counted = Arc::clone(&asked);
+        let answer = format!(
+            "HTTP/1.1 429 Too Many Requests\r\nRetry-After: {seconds}\r\nContent-Length: 4\r\n\
+             Connection: close\r\n\r\nbusy"
+        );
+        tokio::spawn(async move {
+            while let Ok((mut connection, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let _ = connection.read(&mut [0; 4096]).await;
+                let _ = connection.write_all(answer.as_bytes()).await;
+            }
+        });
+        (client(Config::new(url.parse().unwrap())).unwrap(), asked)
+    }
+
+    #[tokio::test]
+    async fn who_is_busy_for_longer_than_there_is_time_is_told_as_busy_and_not_asked_again() {
+        let (client, asked) = busy(7).await;
+        let (nodes, metrics) = (Api::<Node>::all(client), Metrics::new());
+        let call = Call::new("get", "nodes");
+        let failed = ask_again(SHORT_PATIENCE, &metrics, call, || nodes.get("a"), is_busy).await;
+        assert_eq!(failed.unwrap_err().code, 429);
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
 
     #[test]
     fn who_is_busy_is_waited_for_as_long_as_it_says_and_no_longer_than_bearable() {

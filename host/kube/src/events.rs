@@ -1,6 +1,8 @@
 //! What tread tells of, as Events that `kubectl describe` and `kubectl events`
 //! show.
 
+mod told;
+
 use crate::api::conditions::cut;
 use crate::api::words::MANAGER;
 use crate::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_again, is_busy};
@@ -10,15 +12,20 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event as Written;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::PostParams;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use kube::{Api, Client};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+use std::sync::{Arc, Mutex, PoisonError};
+use told::{Told, Turn};
 use tread_model::digest::Fields;
 
 /// The API server takes no longer note.
 const LONGEST_NOTE: usize = 1024;
 
 const EVENTS: &str = "events";
+
+/// An Event that says the same again is counted up for so many seconds, and then written anew.
+const WINDOW: i64 = 360;
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident),* $(,)?) => {
@@ -172,9 +179,9 @@ pub enum Once {
 pub struct Events {
     client: Client,
     replica: String,
-    recorder: Recorder,
     action: &'static str,
     metrics: Metrics,
+    told: Arc<Mutex<Told>>,
 }
 
 impl std::fmt::Debug for Events {
@@ -186,11 +193,8 @@ impl std::fmt::Debug for Events {
 impl Events {
     /// Events of this replica, about what it does here: `Load`, `Plan`, `Judge`.
     pub fn new(client: Client, replica: &str, action: &'static str, metrics: &Metrics) -> Events {
-        let reporter =
-            Reporter { controller: MANAGER.to_owned(), instance: Some(replica.to_owned()) };
-        let recorder = Recorder::new(client.clone(), reporter);
         let (replica, metrics) = (replica.to_owned(), metrics.clone());
-        Events { client, replica, recorder, action, metrics }
+        Events { client, replica, action, metrics, told: Arc::default() }
     }
 
     /// Reports something that stays true, once for as long as the API server keeps
@@ -212,18 +216,54 @@ impl Events {
         note: &Note,
         of: &str,
     ) -> Result<Once, Failed> {
-        let namespace = about.namespace.as_deref().unwrap_or("default");
-        let mut fields = Fields::new("tread event 1");
-        fields.field(about.uid.as_deref().unwrap_or_default().as_bytes());
-        fields.field(note.reason.word().as_bytes());
-        if !of.is_empty() {
-            fields.field(of.as_bytes());
+        let event = self.event(about, note, name(about, note, [of]));
+        match self.create(&event).await {
+            Err(failed) if failed.outcome == CallOutcome::Conflict => Ok(Once::Before),
+            made => written(note, made).map(|()| Once::Now),
         }
-        let event = Written {
+    }
+
+    /// Reports something that is about this object. What is said again within some minutes counts
+    /// up the Event that says it. An Event that cannot be written is only logged: the state itself
+    /// is in the object's status.
+    pub async fn report(&self, about: &ObjectReference, note: &Note) {
+        let window = Timestamp::now().as_second() / WINDOW;
+        let name = name(about, note, [&window.to_string(), &note.text]);
+        let of = (about.uid.clone().unwrap_or_default(), note.reason);
+        let turn = {
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.turn(window, of, &name)
+        };
+        let event = self.event(about, note, name);
+        let done = match turn {
+            Turn::First => match self.create(&event).await {
+                // Another replica said so.
+                Err(failed) if failed.outcome == CallOutcome::Conflict => {
+                    self.count(&event, 2).await
+                }
+                done => done,
+            },
+            Turn::Again(times) => match self.count(&event, times).await {
+                // It could not be written the first time.
+                Err(failed) if failed.outcome == CallOutcome::Gone => self.create(&event).await,
+                done => done,
+            },
+            Turn::TooMany => {
+                let (reason, text) = (note.reason.word(), &note.text);
+                let object = about.name.as_deref().unwrap_or_default();
+                tracing::warn!(object, reason, "no Event says so, since there are many: {text}");
+                return;
+            }
+        };
+        // It is logged.
+        let _ = written(note, done);
+    }
+
+    fn event(&self, about: &ObjectReference, note: &Note, name: String) -> Written {
+        Written {
             metadata: ObjectMeta {
-                // The same on every replica.
-                name: Some(format!("tread-{}", fields.finish().short())),
-                namespace: Some(namespace.to_owned()),
+                name: Some(name),
+                namespace: Some(about.namespace.as_deref().unwrap_or("default").to_owned()),
                 ..ObjectMeta::default()
             },
             action: Some(self.action.to_owned()),
@@ -235,35 +275,40 @@ impl Events {
             reporting_instance: Some(self.replica.clone()),
             type_: Some(if note.warns { "Warning" } else { "Normal" }.to_owned()),
             ..Written::default()
-        };
-        let events: Api<Written> = Api::namespaced(self.client.clone(), namespace);
-        let params = PostParams::default();
-        let call = Call::new("create", EVENTS).within(namespace);
-        let make = || events.create(&params, &event);
-        let made = ask_again(SHORT_PATIENCE, &self.metrics, call, make, is_busy).await;
-        match made {
-            Err(failed) if failed.outcome == CallOutcome::Conflict => Ok(Once::Before),
-            made => written(note, made.map(drop)).map(|()| Once::Now),
         }
     }
 
-    /// Reports something that is about this object. An Event that cannot be
-    /// written is only logged: the state itself is in the object's status.
-    pub async fn report(&self, about: &ObjectReference, note: &Note) {
-        let event = Event {
-            type_: if note.warns { EventType::Warning } else { EventType::Normal },
-            reason: note.reason.word().to_owned(),
-            note: Some(fit(&note.text)),
-            action: self.action.to_owned(),
-            secondary: None,
-        };
-        let call = Call::new("create", EVENTS);
-        let publish = || self.recorder.publish(&event, about);
-        // A series that somebody else counted on is begun anew.
-        let again = |failed: &Failed| is_busy(failed) || failed.outcome == CallOutcome::Conflict;
-        // It is logged.
-        let _ = written(note, ask_again(SHORT_PATIENCE, &self.metrics, call, publish, again).await);
+    async fn create(&self, event: &Written) -> Result<(), Failed> {
+        let namespace = event.namespace().unwrap_or_default();
+        let events: Api<Written> = Api::namespaced(self.client.clone(), &namespace);
+        let params = PostParams::default();
+        let call = Call::new("create", EVENTS).within(&namespace);
+        let make = || events.create(&params, event);
+        ask_again(SHORT_PATIENCE, &self.metrics, call, make, is_busy).await.map(drop)
     }
+
+    /// Says that an Event happened so many times by now.
+    async fn count(&self, event: &Written, times: u32) -> Result<(), Failed> {
+        let (namespace, name) = (event.namespace().unwrap_or_default(), event.name_any());
+        let events: Api<Written> = Api::namespaced(self.client.clone(), &namespace);
+        let params = PatchParams::default();
+        let series = json!({"count": times, "lastObservedTime": event.event_time});
+        let patch = Patch::Merge(json!({ "series": series }));
+        let call = Call::new("patch", EVENTS).within(&namespace);
+        let make = || events.patch(&name, &params, &patch);
+        ask_again(SHORT_PATIENCE, &self.metrics, call, make, is_busy).await.map(drop)
+    }
+}
+
+/// The name of an Event, which is the same on every replica.
+fn name<const N: usize>(about: &ObjectReference, note: &Note, of: [&str; N]) -> String {
+    let mut fields = Fields::new("tread event 1");
+    fields.field(about.uid.as_deref().unwrap_or_default().as_bytes());
+    fields.field(note.reason.word().as_bytes());
+    for part in of.into_iter().filter(|part| !part.is_empty()) {
+        fields.field(part.as_bytes());
+    }
+    format!("tread-{}", fields.finish().short())
 }
 
 fn written(note: &Note, done: Result<(), Failed>) -> Result<(), Failed> {
@@ -283,6 +328,87 @@ fn fit(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::client::Body;
+    use serde_json::Value;
+
+    /// What an API server was asked, with the body.
+    type Asked = Arc<Mutex<Vec<(http::Method, Value)>>>;
+
+    /// An API server that keeps Events, and writes down what it was asked.
+    fn api_server() -> (Client, Asked) {
+        let asked = Asked::default();
+        let noted = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let noted = Arc::clone(&noted);
+            async move {
+                let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+                let bytes = request.into_body().collect_bytes().await?;
+                let mut body: Value = serde_json::from_slice(&bytes).unwrap();
+                let mut noted = noted.lock().unwrap();
+                let is_it = |name: &Value| path.ends_with(name.as_str().unwrap());
+                let name = body["metadata"]["name"].clone();
+                let known: Vec<Value> =
+                    noted.iter().map(|(_, body)| body["metadata"]["name"].clone()).collect();
+                let code = match method == http::Method::POST {
+                    true if known.contains(&name) => {
+                        body = json!({"status": "Failure", "code": 409, "reason": "AlreadyExists"});
+                        409
+                    }
+                    true => {
+                        noted.push((method, body.clone()));
+                        201
+                    }
+                    false => {
+                        assert!(known.iter().any(is_it), "{path} of {known:?}");
+                        noted.push((method, body));
+                        body = noted.first().unwrap().1.clone();
+                        200
+                    }
+                };
+                let answer = http::Response::builder().status(code);
+                Ok::<_, kube::Error>(
+                    answer.body(Body::from(body.to_string().into_bytes())).unwrap(),
+                )
+            }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    fn policy() -> ObjectReference {
+        ObjectReference {
+            api_version: Some("tread.dev/v1alpha1".to_owned()),
+            kind: Some("DisruptionPolicy".to_owned()),
+            name: Some("apps.a".to_owned()),
+            uid: Some("1".to_owned()),
+            ..ObjectReference::default()
+        }
+    }
+
+    fn failed(text: &str) -> Note {
+        Note { reason: Reason::PolicyFailed, warns: true, text: text.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn each_text_has_an_event_of_its_own_and_the_same_text_is_counted() {
+        let (client, asked) = api_server();
+        let metrics = Metrics::new();
+        let events = Events::new(client.clone(), "test", "Load", &metrics);
+        for text in ["v2 traps", "v3 claims nonsense", "v2 traps"] {
+            events.report(&policy(), &failed(text)).await;
+        }
+        // Another replica that leads now.
+        let other = Events::new(client, "other", "Load", &metrics);
+        other.report(&policy(), &failed("v3 claims nonsense")).await;
+        let asked = asked.lock().unwrap();
+        let said: Vec<&Value> = asked.iter().map(|(_, body)| &body["note"]).collect();
+        // Between the first and the last one a window may have ended, and all is said anew.
+        assert!(said.starts_with(&[&json!("v2 traps"), &json!("v3 claims nonsense")]), "{said:?}");
+        if asked.iter().filter(|(method, _)| method == http::Method::POST).count() == 2 {
+            let counts: Vec<&Value> =
+                asked[2..].iter().map(|(_, it)| &it["series"]["count"]).collect();
+            assert_eq!(counts, [&json!(2), &json!(2)]);
+        }
+    }
 
     #[tokio::test]
     async fn an_event_does_not_wait_for_an_api_server_that_says_nothing() {

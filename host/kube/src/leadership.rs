@@ -7,7 +7,9 @@
 //! was paused, has stopped before another one starts. Every write says which
 //! version of the Lease it replaces: a late or lost answer can only cost time.
 //! `tread manifests` brings the Lease, held by nobody: one that is missing was
-//! deleted, perhaps from under a leader, and is waited for as if it were held.
+//! deleted, perhaps from under a leader, and is waited for as if it were held. So
+//! is one that nobody ever held, by a candidate that saw another one, or a leader:
+//! somebody deleted the leader's Lease, and made it anew.
 
 mod elect;
 mod leading;

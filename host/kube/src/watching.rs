@@ -22,7 +22,7 @@ use kube::{Api, Client, Resource};
 use parsed::{Parsed, each_by_itself, kind_at};
 use serde::de::DeserializeOwned;
 use served::served;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -143,6 +143,8 @@ struct Follower<K, T> {
     absent: bool,
     /// It did so just now: the definition comes first.
     asked_in_vain: bool,
+    /// The objects that cannot be read, and were left out: their namespaces and names.
+    left_out: BTreeSet<(Option<String>, Option<String>)>,
     /// What goes out before the API server is asked again.
     queue: VecDeque<Event<T>>,
     /// How long to wait before that.
@@ -169,6 +171,7 @@ impl<K: Send + 'static, T: Send + 'static> Follower<K, T> {
             failures: 0,
             absent: false,
             asked_in_vain: false,
+            left_out: BTreeSet::new(),
             queue: VecDeque::new(),
             wait: Duration::ZERO,
         };
@@ -262,28 +265,58 @@ impl<K, T> Follower<K, T> {
     }
 }
 
-impl<K> Follower<K, K> {
+impl<K: Resource> Follower<K, K> {
     /// The event, if its object could be read.
     fn read(&mut self, event: Event<Parsed<K>>) -> Option<Event<K>> {
-        let is_gone = matches!(event, Event::Delete(_));
-        let (metadata, why) = match event {
-            Event::Init => return Some(Event::Init),
+        let (metadata, why, news) = match event {
+            Event::Init => {
+                self.left_out.clear();
+                return Some(Event::Init);
+            }
             Event::InitDone => return Some(Event::InitDone),
-            Event::InitApply(Parsed::Read(object)) => return Some(Event::InitApply(object)),
-            Event::Apply(Parsed::Read(object)) => return Some(Event::Apply(object)),
-            Event::Delete(Parsed::Read(object)) => return Some(Event::Delete(object)),
-            Event::InitApply(Parsed::Unreadable(metadata, why))
-            | Event::Apply(Parsed::Unreadable(metadata, why))
-            | Event::Delete(Parsed::Unreadable(metadata, why)) => (metadata, why),
+            Event::InitApply(Parsed::Read(object)) => {
+                return Some(Event::InitApply(object));
+            }
+            Event::Apply(Parsed::Read(object)) => {
+                self.left_out.remove(&place(object.meta()));
+                return Some(Event::Apply(object));
+            }
+            Event::Delete(Parsed::Read(object)) => {
+                self.left_out.remove(&place(object.meta()));
+                return Some(Event::Delete(object));
+            }
+            Event::InitApply(Parsed::Unreadable(metadata, why)) => (metadata, why, News::Listed),
+            Event::Apply(Parsed::Unreadable(metadata, why)) => (metadata, why, News::Written),
+            Event::Delete(Parsed::Unreadable(metadata, why)) => (metadata, why, News::Gone),
         };
-        if is_gone {
+        let place = place(&metadata);
+        let was_left_out = match news {
+            News::Listed | News::Written => {
+                left_out(self.name, &metadata, &why, &self.metrics);
+                !self.left_out.insert(place)
+            }
+            News::Gone => self.left_out.remove(&place),
+        };
+        if news != News::Listed && !was_left_out {
             // It may have been known from before: a list says which ones are left.
             self.events = (self.again)();
-            return None;
+            self.wait = pause(WAITS, 0);
         }
-        left_out(self.name, &metadata, &why, &self.metrics);
         None
     }
+}
+
+/// What a watch says of an object that cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum News {
+    Listed,
+    Written,
+    Gone,
+}
+
+/// Where an object is: its namespace and name.
+fn place(of: &ObjectMeta) -> (Option<String>, Option<String>) {
+    (of.namespace.clone(), of.name.clone())
 }
 
 /// Tells of an object that cannot be read in the log, and counts it.
@@ -296,4 +329,74 @@ pub fn left_out(kind: &'static str, metadata: &ObjectMeta, why: &str, metrics: &
         "cannot be read, and is left out: {why}"
     );
     metrics.unreadable.get_or_create(&OfKind { kind }).inc();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::stream::{iter, pending};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::ResourceExt as _;
+
+    /// What a follower makes of these events; each list begins the next ones.
+    async fn followed(parts: Vec<Vec<Event<Parsed<ConfigMap>>>>) -> Vec<String> {
+        let client = Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap()));
+        let definition = Definition::of(&kind_at("/api/v1/configmaps"), client.unwrap());
+        let parts = std::sync::Mutex::new(VecDeque::from(parts));
+        let again: Again<ConfigMap> = Box::new(move || {
+            let next = parts.lock().unwrap().pop_front().unwrap_or_default();
+            iter(next.into_iter().map(Ok)).chain(pending()).boxed()
+        });
+        let (watches, metrics) = (Watches::default(), Metrics::new());
+        let take: Take<ConfigMap, ConfigMap> = Follower::read;
+        let mut events =
+            Follower::started(again, definition, "configmaps", &watches, &metrics, take);
+        let mut said = Vec::new();
+        loop {
+            said.push(match events.next().await.unwrap() {
+                Event::Init => "list".to_owned(),
+                Event::InitDone => "listed".to_owned(),
+                Event::InitApply(it) | Event::Apply(it) => it.name_any(),
+                // Where a test ends.
+                Event::Delete(_) => return said,
+            });
+        }
+    }
+
+    fn named(name: &str) -> ObjectMeta {
+        ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+    }
+
+    fn fine(name: &str) -> Parsed<ConfigMap> {
+        Parsed::Read(ConfigMap { metadata: named(name), ..ConfigMap::default() })
+    }
+
+    fn broken(name: &str) -> Parsed<ConfigMap> {
+        Parsed::Unreadable(Box::new(named(name)), "why".to_owned())
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_any_more_is_left_out_at_once_as_it_is_of_a_list() {
+        use Event::{Apply, Delete, Init, InitApply, InitDone};
+        let long = Duration::from_secs(60);
+        let end = || Delete(fine("end"));
+        let both = || vec![Init, InitApply(fine("a")), InitApply(fine("b")), InitDone];
+        let without = |more: Vec<_>| {
+            [vec![Init, InitApply(broken("a")), InitApply(fine("b")), InitDone], more].concat()
+        };
+        // Its old version goes with the list, and it is not listed again for each write of it.
+        let parts = vec![
+            [both(), vec![Apply(broken("a"))]].concat(),
+            without(vec![Apply(broken("a")), Apply(broken("a")), Apply(fine("a")), end()]),
+        ];
+        let said = tokio::time::timeout(long, followed(parts)).await.unwrap();
+        assert_eq!(said, ["list", "a", "b", "listed", "list", "b", "listed", "a"]);
+        // One that was left out is gone without a list; one that was not may have been known.
+        let parts = vec![
+            without(vec![Delete(broken("a")), Delete(broken("b"))]),
+            vec![Init, InitDone, end()],
+        ];
+        let said = tokio::time::timeout(long, followed(parts)).await.unwrap();
+        assert_eq!(said, ["list", "b", "listed", "list", "listed"]);
+    }
 }

@@ -268,6 +268,39 @@ async fn a_lease_that_is_deleted_from_under_a_leader_never_gives_two() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_is_made_anew_under_a_leader_never_gives_two() {
+    let plane = BED.get().unwrap();
+    let client = plane.client().await.unwrap();
+    let namespace = plane.namespace("lease").unwrap();
+    bring_lease(&client, &namespace).await;
+    // It renews late, and so learns late that its Lease is another one.
+    let slow = Timings { renew: Duration::from_secs(1), ..TIMINGS };
+    let a = Candidate::start(client.clone(), &namespace, "a", slow);
+    a.leads("the only candidate").await;
+    let b = Candidate::start(client.clone(), &namespace, "b", slow);
+    eventually("b sees who leads", async || b.leading.holder()).await;
+    let api = Api::<Lease>::namespaced(client.clone(), &namespace);
+    for _ in 0..3 {
+        let referee = Referee::watch(&[&a, &b]);
+        api.delete("tread", &DeleteParams::default()).await.unwrap();
+        bring_lease(&client, &namespace).await;
+        eventually("somebody takes the new Lease", async || {
+            lease(&client, &namespace).await.spec?.holder_identity
+        })
+        .await;
+        let all = [&a, &b];
+        eventually("one leads", async || all.iter().any(|it| it.leading.now()).then_some(())).await;
+        eventually("both see who leads", async || {
+            all.iter().all(|it| it.leading.holder().is_some()).then_some(())
+        })
+        .await;
+        drop(referee);
+    }
+    a.stop().await;
+    b.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_waits_for_a_strangers_lease_longer_than_there_is_to_wait() {
     let plane = BED.get().unwrap();
     let client = plane.client().await.unwrap();

@@ -58,7 +58,7 @@ fn kinds_of_manifest(file: &NamedBytes) -> Option<Vec<String>> {
     Some(kinds.map(str::to_owned).collect())
 }
 
-/// Each module that stands in a ConfigMap of a manifest, with its settings.
+/// The module of each ConfigMap of a manifest, with its settings: what a cluster loads of it.
 fn packed(file: &NamedBytes, kinds: &[String], limits: &Limits) -> Result<Vec<Given>> {
     let (entries, _) = manifest::entries(&Input { name: &file.name, bytes: &file.bytes })?;
     let modules: Vec<Entry> = entries.into_iter().filter(Entry::is_wasm).collect();
@@ -70,7 +70,13 @@ fn packed(file: &NamedBytes, kinds: &[String], limits: &Limits) -> Result<Vec<Gi
             kinds.join(", ")
         );
     }
-    modules.into_iter().map(|entry| unpacked(&file.name, entry, limits)).collect()
+    let mut given = Vec::new();
+    for entry in modules {
+        if entry.is_loaded().with_context(|| file.name.clone())? {
+            given.push(unpacked(&file.name, entry, limits)?);
+        }
+    }
+    Ok(given)
 }
 
 fn unpacked(file: &str, entry: Entry, limits: &Limits) -> Result<Given> {
@@ -85,10 +91,14 @@ fn unpacked(file: &str, entry: Entry, limits: &Limits) -> Result<Given> {
     Ok(Given { place, component: entry.bytes, settings, description })
 }
 
+/// The settings that a module was packed with. A cluster reads them alike.
 fn read_settings(text: &str) -> Result<Map<String, Value>> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
     let documents = document_values(&Input { name: "the settings", bytes: text.as_bytes() })?;
-    match documents.into_iter().map(|document| document.value).collect::<Vec<_>>().pop() {
-        Some(Value::Object(settings)) => Ok(settings),
+    match <[_; 1]>::try_from(documents).map(|[document]| document.value) {
+        Ok(Value::Object(settings)) => Ok(settings),
         _ => bail!("expected one object with the policy's settings, such as `drain: never`"),
     }
 }
@@ -98,4 +108,55 @@ fn unread(name: &str, kinds: &[String]) -> Option<String> {
     let rules = ["DisruptionPolicy", "MachineConfiguration"];
     let kind = kinds.iter().find(|kind| rules.contains(&kind.as_str()))?;
     Some(format!("{name} holds a {kind} too, which --policy does not read: give it with --rules."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64_simd::STANDARD as BASE64;
+    use serde_json::json;
+
+    fn policy() -> &'static [u8] {
+        include_bytes!("../../../policies/prebuilt/ssh-keys.wasm")
+    }
+
+    #[test]
+    fn settings_are_one_object_in_yaml_as_in_a_cluster() {
+        let read = |text| read_settings(text).map(Value::Object).map_err(|error| error.to_string());
+        assert_eq!(read("drain: never\nn: 5"), Ok(json!({"drain": "never", "n": 5})));
+        for blank in ["", "  \n"] {
+            assert_eq!(read(blank), Ok(json!({})), "{blank:?}");
+        }
+        for bad in ["[1]", "a", "a: [", "a: 1\n---\nb: 2"] {
+            read(bad).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn of_a_config_map_with_several_modules_the_one_that_it_names_is_read_as_in_a_cluster() {
+        let module = BASE64.encode_to_string(policy());
+        let read = |keys: &[&str], named: Option<&str>| {
+            let data: Map<String, Value> =
+                keys.iter().map(|key| ((*key).to_owned(), json!(module))).collect();
+            let annotations = json!({"tread.dev/policy-key": named});
+            let metadata = json!({"namespace": "apps", "name": "a", "annotations": annotations});
+            let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
+                "binaryData": data});
+            let bytes = map.to_string().into_bytes();
+            let file = NamedBytes { name: "all.json".to_owned(), bytes };
+            let given = packed(&file, &["ConfigMap".to_owned()], &Limits::default());
+            let places = given.map(|all| all.into_iter().map(|it| it.place).collect::<Vec<_>>());
+            places.map_err(|error| format!("{error:#}"))
+        };
+        let one = |key: &str| Ok(vec![format!("all.json, ConfigMap apps/a, key {key}")]);
+        assert_eq!(read(&["any"], None), one("any"));
+        assert_eq!(read(&["x", "y"], Some("y")), one("y"));
+        for (keys, named, words) in [
+            (&["x", "y"][..], None, "binaryData has the keys x, y: name that of the module in"),
+            (&["x"], Some("z"), "all.json: ConfigMap apps/a: binaryData has no key z"),
+        ] {
+            let why = read(keys, named).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+    }
 }

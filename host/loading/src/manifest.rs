@@ -17,6 +17,8 @@ pub const CLAIMS: &str = "tread.dev/policy-claims";
 pub const VERSION: &str = "tread.dev/policy-version";
 /// Where the module is.
 pub const KEY: &str = "policy.wasm";
+/// Names the key of the module, where a ConfigMap has several.
+pub const KEY_ANNOTATION: &str = "tread.dev/policy-key";
 /// Where settings are.
 pub const SETTINGS: &str = "settings";
 
@@ -151,6 +153,10 @@ pub struct Entry {
     pub name: String,
     /// In `binaryData`.
     pub key: String,
+    /// All keys of that `binaryData`.
+    pub keys: Vec<String>,
+    /// The key that the ConfigMap's annotation names.
+    pub named_key: Option<String>,
     /// What stands there, decoded.
     pub bytes: Vec<u8>,
     /// The digest that its annotation gives it.
@@ -167,9 +173,34 @@ impl Entry {
 
     /// The ConfigMap's name, and where it is.
     pub fn place(&self) -> String {
+        format!("{}, key {}", self.config_map(), self.key)
+    }
+
+    /// The ConfigMap.
+    pub fn config_map(&self) -> String {
         match self.namespace.as_str() {
-            "" => format!("ConfigMap {}, key {}", self.name, self.key),
-            namespace => format!("ConfigMap {namespace}/{}, key {}", self.name, self.key),
+            "" => format!("ConfigMap {}", self.name),
+            namespace => format!("ConfigMap {namespace}/{}", self.name),
+        }
+    }
+
+    /// Whether it is the one that a cluster loads: the only one, or that which the annotation
+    /// names. An error where a cluster finds no module.
+    pub fn is_loaded(&self) -> Result<bool> {
+        let keys = self.keys.join(", ");
+        match &self.named_key {
+            Some(named) if self.keys.contains(named) => Ok(self.key == *named),
+            Some(named) => bail!(
+                "{}: binaryData has no key {named}, which its annotation {KEY_ANNOTATION} names; it \
+                 has: {keys}",
+                self.config_map()
+            ),
+            None if self.keys.len() == 1 => Ok(true),
+            None => bail!(
+                "{}: binaryData has the keys {keys}: name that of the module in the annotation \
+                 {KEY_ANNOTATION}, as a cluster wants it too",
+                self.config_map()
+            ),
         }
     }
 }
@@ -207,6 +238,7 @@ fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
     let digest = metadata("annotations")
         .and_then(|it| it.get(DIGEST))
         .map(|digest| digest.as_str().map_or_else(|| digest.to_string(), str::to_owned));
+    let named_key = metadata("annotations").and_then(|it| it.get(KEY_ANNOTATION)?.as_str());
     let settings = config_map.pointer(&format!("/data/{SETTINGS}")).and_then(Value::as_str);
     let data = match config_map.get("binaryData") {
         None | Some(Value::Null) => return Ok(()),
@@ -224,6 +256,8 @@ fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
             namespace: text(metadata("namespace")),
             name: text(metadata("name")),
             key: key.clone(),
+            keys: data.keys().cloned().collect(),
+            named_key: named_key.map(str::to_owned),
             bytes,
             digest: digest.clone(),
             settings: settings.map(str::to_owned),

@@ -30,6 +30,9 @@ pub const MACHINES_JOIN: &str = "MachinesJoin";
 /// How many machines are named.
 const NAMED: usize = 5;
 
+/// Before it is reported again what could not be.
+const REPORT_AGAIN: Duration = Duration::from_secs(30);
+
 /// A machine that is there, and whose node is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
@@ -77,6 +80,8 @@ pub(super) struct Found {
 pub(super) struct Watcher {
     looked: BTreeMap<Key, Listed>,
     reported: BTreeSet<String>,
+    /// When it is reported again what could not be.
+    report_again: Option<Instant>,
 }
 
 impl Watcher {
@@ -125,20 +130,24 @@ impl Watcher {
 
     /// When it is to be looked again, without news.
     pub(super) fn again(&self) -> Option<Instant> {
-        self.looked.values().map(|it| it.again).min()
+        self.looked.values().map(|it| it.again).chain(self.report_again).min()
     }
 
     /// Reports each machine once: on it, and on its resource.
     pub(super) async fn report(&mut self, settings: &Settings, stuck: &[Stuck]) {
         let note = |text| Note { reason: events::Reason::MachineStuck, warns: true, text };
+        self.report_again = None;
         for it in stuck {
             if self.reported.contains(&it.machine.uid) {
                 continue;
             }
             let Notes { on_machine, on_resource } = notes(it);
-            let once = settings.events.report_once(&on_machine.0, &note(on_machine.1)).await;
-            // It is tried again with the next look.
-            let Ok(once) = once else { continue };
+            let once = settings.events.report_each(&on_machine.0, &note(on_machine.1), "").await;
+            let Ok(once) = once else {
+                self.report_again = Some(Instant::now() + REPORT_AGAIN);
+                // The API server does not answer for the others either.
+                return;
+            };
             self.reported.insert(it.machine.uid.clone());
             if let Some((about, text)) = on_resource.filter(|_| once == Once::Now) {
                 settings.events.report(&about, &note(text)).await;

@@ -87,13 +87,15 @@ impl Writer {
         self.ends = next_end(&after.first_boots, now).map(|left| Instant::now() + left);
         set(&mut after.conditions, machines_join(&found.stuck, &found.unknown), generation, now);
         let after = cleaned(after);
-        if after == before || self.stands(&after, &before) {
-            return Ok(());
-        }
-        let patch = Patch::Merge(patch(object, &before, &after));
         if !settings.leads.now() {
             return Ok(());
         }
+        if after == before || self.stands(&after, &before) {
+            // Where the status says so already, an Event may still be missing.
+            self.machines.report(settings, &found.stuck).await;
+            return Ok(());
+        }
+        let patch = Patch::Merge(patch(object, &before, &after));
         let api: Api<BootImages> = Api::all(settings.client.clone());
         let params = PatchParams::default();
         let patched = api.patch_status(BOOT_IMAGES, &params, &patch);
@@ -241,4 +243,86 @@ fn strings(patch: &Value) -> Option<std::collections::BTreeMap<String, String>> 
             .filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned())))
             .collect(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot_images::machine::Key;
+    use crate::boot_images::report;
+    use crate::boot_images::stuck::{Stuck, Waiting};
+    use crate::index;
+    use kube::{Client, Config};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::net::TcpListener;
+    use tread_kube::api::machines::MACHINE_SET;
+    use tread_kube::events::Events;
+    use tread_kube::leadership::Leading;
+    use tread_kube::metrics::Metrics;
+    use tread_kube::watching::Watches;
+
+    /// An API server that hangs up, and how often it was called.
+    async fn deaf() -> (Client, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let calls: Arc<AtomicUsize> = Arc::default();
+        let counted = Arc::clone(&calls);
+        tokio::spawn(async move {
+            while listener.accept().await.is_ok() {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        (tread_kube::client::client(Config::new(url.parse().unwrap())).unwrap(), calls)
+    }
+
+    #[tokio::test]
+    async fn an_event_that_got_no_answer_is_written_later_although_the_status_says_it_already() {
+        let (client, calls) = deaf().await;
+        let (watches, metrics) = (Watches::default(), Metrics::new());
+        let settings = |leads| Settings {
+            client: client.clone(),
+            index: index::start(&client, "default", &watches, &metrics).0,
+            namespace: "tread".to_owned(),
+            leads: Leading::without_election(tokio::sync::watch::channel(leads).1, None),
+            block_upgrades: false,
+            watches: watches.clone(),
+            metrics: metrics.clone(),
+            events: Events::new(client.clone(), "test", "Judge", &metrics),
+        };
+        let stuck = |name: &str| Stuck {
+            resource: Key {
+                kind: MACHINE_SET.name,
+                namespace: "machines".to_owned(),
+                name: "set".to_owned(),
+            },
+            resource_uid: "1".to_owned(),
+            machine: Waiting {
+                name: name.to_owned(),
+                uid: name.to_owned(),
+                since: Timestamp::UNIX_EPOCH,
+            },
+            image: "it is too old".to_owned(),
+        };
+        let found = Found { stuck: vec![stuck("a"), stuck("b")], unknown: Vec::new() };
+        let made = report::report(&Facts::default(), &[]);
+        // The status was written, and then the API server did not answer.
+        let (mut object, now) =
+            (BootImages::new(BOOT_IMAGES, BootImagesSpec::default()), Timestamp::now());
+        let mut said = status(&made, &BootImagesStatus::default(), 0, now);
+        set(&mut said.conditions, machines_join(&found.stuck, &found.unknown), 0, now);
+        object.status = Some(cleaned(said));
+
+        let mut writer = Writer::default();
+        let follows = settings(false);
+        writer.status(&follows, &object, &made, &found).await.unwrap();
+        assert_eq!((calls.load(Ordering::SeqCst), writer.again()), (0, None), "it does not lead");
+        let leads = settings(true);
+        writer.status(&leads, &object, &made, &found).await.unwrap();
+        let tried = calls.load(Ordering::SeqCst);
+        assert!(tried > 0, "nothing was reported");
+        assert!(writer.again().is_some(), "it is not tried again");
+        writer.status(&leads, &object, &made, &found).await.unwrap();
+        assert!(calls.load(Ordering::SeqCst) > tried);
+    }
 }

@@ -69,7 +69,7 @@ pub struct Choice {
 
 /// Whether a version that was loaded cannot decide before an admin approves it.
 pub fn has_to_wait(object: &DisruptionPolicy, version: &Version, listed: Option<&str>) -> bool {
-    !needs_no_approval(object) && approval::needed(&version.claims, listed).is_some()
+    needed(object, &version.claims, listed).is_some()
 }
 
 /// Which version of a policy decides. `kept` is the last good version whose
@@ -84,9 +84,7 @@ pub fn choose(
     if object.spec.mode == Mode::Disabled {
         return Choice { state: State::Disabled, deciding: Deciding::Nobody, needs_approval: None };
     }
-    let approval = |claims: &[Claim]| {
-        if needs_no_approval(object) { None } else { approval::needed(claims, listed) }
-    };
+    let approval = |claims: &[Claim]| needed(object, claims, listed);
     let decides = |version: &Version, state: State, deciding: Deciding| {
         let needs_approval = approval(&version.claims);
         match needs_approval {
@@ -126,7 +124,7 @@ pub fn choose(
     let declared = usable_claims(claims.iter().cloned(), 1);
     // What an admin would have to approve costs nothing before that.
     let declared = if approval(&declared).is_none() { declared } else { Vec::new() };
-    let claims = usable_claims(last_known(object).into_iter().chain(declared), AT_MOST);
+    let claims = usable_claims(last_known(object, listed).into_iter().chain(declared), AT_MOST);
     let says_nothing = object.spec.rules.is_some() && failure.kind == FailureKind::InvalidSettings;
     let state = if says_nothing { State::Invalid } else { State::Failed };
     Choice { state, deciding: Deciding::Reboots(claims), needs_approval: None }
@@ -136,15 +134,20 @@ pub fn choose(
 /// than the claims of this many policies.
 const AT_MOST: usize = 2;
 
-/// Who decides for a policy whose object cannot be read.
-pub fn choose_unreadable(object: &DisruptionPolicy) -> Choice {
+/// Who decides for a policy whose object cannot be read. `listed` as in [`choose`].
+pub fn choose_unreadable(object: &DisruptionPolicy, listed: Option<&str>) -> Choice {
     let deciding = match object.spec.mode {
         Mode::Disabled => Deciding::Nobody,
         Mode::Enforce | Mode::Shadow => {
-            Deciding::Reboots(usable_claims(last_known(object), AT_MOST))
+            Deciding::Reboots(usable_claims(last_known(object, listed), AT_MOST))
         }
     };
     Choice { state: State::Invalid, deciding, needs_approval: None }
+}
+
+/// Why an admin has to approve these claims of a policy first; None: nobody has to.
+fn needed(object: &DisruptionPolicy, claims: &[Claim], listed: Option<&str>) -> Option<String> {
+    if needs_no_approval(object) { None } else { approval::needed(claims, listed) }
 }
 
 /// Only what a namespace ships needs it: everything else an admin wrote.
@@ -169,12 +172,18 @@ fn may_decide_again(object: &DisruptionPolicy, kept: &Version) -> bool {
 }
 
 /// What a policy claimed when it last decided, or failed to.
-fn last_known(object: &DisruptionPolicy) -> Vec<Claim> {
+fn last_known(object: &DisruptionPolicy, listed: Option<&str>) -> Vec<Claim> {
     let Some(status) = &object.status else { return Vec::new() };
     use State::{Disabled, Failed, Invalid, LastGood, Loaded};
-    let counted = matches!(status.state, Some(Loaded | LastGood | Failed | Invalid | Disabled));
-    let claims = if counted { status.claims.as_slice() } else { &[] };
-    claims.iter().map(claim_of).collect()
+    let claims = || status.claims.iter().map(claim_of).collect::<Vec<Claim>>();
+    match status.state {
+        Some(Loaded | LastGood | Failed | Invalid) => claims(),
+        // The status of a policy that is switched off also holds claims that no admin approved.
+        Some(Disabled) => {
+            Some(claims()).filter(|it| needed(object, it, listed).is_none()).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// A claim of a status, as plans have it.

@@ -45,6 +45,7 @@ fn what_can_be_read(spec: &Value) -> DisruptionPolicySpec {
         layer: spec.get("layer").and_then(part::<Layer>),
         source: spec.get("source").and_then(part::<Source>),
         mode: spec.get("mode").and_then(part::<Mode>).unwrap_or_default(),
+        approved: spec.get("approved").and_then(part::<bool>).unwrap_or_default(),
         ..DisruptionPolicySpec::default()
     }
 }
@@ -77,6 +78,8 @@ mod tests {
             assert!(failure.message.contains(words), "{failure}");
             assert_eq!(read.object.spec.source.is_some(), spec.get("source").is_some());
         }
+        let approved = read(&json!({"approved": true, "rules": 5}), &Value::Null);
+        assert!(approved.unreadable.is_some() && approved.object.spec.approved);
     }
 
     #[test]

@@ -30,12 +30,18 @@ use futures::{FutureExt as _, StreamExt as _};
 use known::moments;
 use state::Registry;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tread_engine::policy::PolicySet;
+use tread_kube::resting::Resting;
+use write::Write;
 
 /// So many snapshots are taken in before the next look at everything.
 const AT_ONCE: usize = 8;
+/// The most of a core that looks at everything take: anybody who may write ConfigMaps somewhere can
+/// bring them about.
+const RESTS: Resting = Resting { parts: 20, longest: Duration::from_millis(100) };
 
 /// Starts a registry. What is published at first is empty and not settled. The
 /// future runs until it is dropped, and everything with it.
@@ -50,12 +56,19 @@ async fn run(settings: Settings, publish: watch::Sender<Arc<Current>>) {
     let mut leads = settings.leads.watch();
     let mut registry = Registry::new(settings, publish);
     let mut writing = None;
+    let mut rests_until = Instant::now();
     loop {
-        if registry.known.is_complete() {
+        if registry.known.is_complete() && Instant::now() < rests_until {
+            // What comes while it rests is taken in together.
+            registry.look_by(rests_until);
+        } else if registry.known.is_complete() {
+            let begun = Instant::now();
             let writes = registry.pass();
+            rests_until = Instant::now() + RESTS.after(begun.elapsed());
             let may_write = Instant::now() >= registry.write_after;
             if writing.is_none() && !writes.is_empty() {
                 if may_write {
+                    registry.removing = writes.iter().filter_map(Write::removes).collect();
                     writing = Some(carry_out(registry.settings.clone(), writes).boxed());
                 } else {
                     registry.look_by(registry.write_after);

@@ -96,6 +96,7 @@ impl Certificates {
             names: settings.names,
             purpose: settings.purpose,
             lives: settings.lives,
+            quiet: keep::QUIET,
             leading: settings.leading,
             metrics: settings.metrics,
             provider,

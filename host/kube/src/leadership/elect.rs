@@ -57,10 +57,12 @@ enum Failure {
 impl Candidate {
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
+        let mut led = false;
         loop {
-            let Some(held) = self.wait(stop.as_mut()).await else { return };
+            let Some(held) = self.wait(stop.as_mut(), led).await else { return };
             let end = self.lead(held, stop.as_mut()).await;
             self.step_down();
+            led = true;
             if matches!(end, End::Stopped) {
                 self.release().await;
                 return;
@@ -68,8 +70,8 @@ impl Candidate {
         }
     }
 
-    /// Waits until the Lease can be taken, and takes it.
-    async fn wait<F: Future<Output = ()>>(&self, mut stop: Pin<&mut F>) -> Option<Held> {
+    /// Waits until the Lease can be taken, and takes it. `led` says whether this candidate led before.
+    async fn wait<F: Future<Output = ()>>(&self, mut stop: Pin<&mut F>, led: bool) -> Option<Held> {
         let mut changes = pin!(watch_object(self.api.clone(), &self.name).default_backoff());
         let mut seen: Option<Observed> = None;
         let mut not_before = Instant::now();
@@ -82,7 +84,7 @@ impl Candidate {
                 change = changes.next() => match change {
                     Some(Ok(lease)) => {
                         self.solved();
-                        seen = Some(self.note(seen, lease));
+                        seen = Some(self.note(seen, lease, led));
                     }
                     Some(Err(error)) => {
                         let failed = Failed::watch(&error, LEASES).counted(&self.metrics);
@@ -98,7 +100,7 @@ impl Candidate {
                         // What was seen is old: the watch may be cut.
                         Err(Failure::Outdated) => {
                             if let Some(lease) = self.read().await {
-                                seen = Some(self.note(seen, lease));
+                                seen = Some(self.note(seen, lease, led));
                             }
                             not_before = Instant::now() + jittered(self.timings.retry);
                         }
@@ -184,7 +186,7 @@ impl Candidate {
 
     async fn take(&self, lease: Option<&Lease>) -> Result<Held, Failure> {
         let held = self.write(lease, None).await?;
-        self.note(None, Some(held.lease.clone()));
+        self.note(None, Some(held.lease.clone()), false);
         Ok(held)
     }
 
@@ -248,8 +250,8 @@ impl Candidate {
         }
     }
 
-    fn note(&self, earlier: Option<Observed>, lease: Option<Lease>) -> Observed {
-        let seen = Observed::note(earlier, lease, Instant::now());
+    fn note(&self, earlier: Option<Observed>, lease: Option<Lease>, led: bool) -> Observed {
+        let seen = Observed::note(earlier, lease, led, Instant::now());
         lock(&self.state).holder = seen.holder().map(str::to_owned);
         seen
     }

@@ -100,16 +100,30 @@ pub(super) struct Observed {
     /// None: there is none.
     pub(super) lease: Option<Lease>,
     since: Instant,
+    /// Whether this candidate saw a leader, or another Lease or none, before.
+    had_leader: bool,
 }
 
 impl Observed {
     /// Notes what was seen. The time begins anew only when the record itself
-    /// changed: a label on it, or seeing it again, does not renew it.
-    pub(super) fn note(earlier: Option<Observed>, lease: Option<Lease>, now: Instant) -> Observed {
+    /// changed: a label on it, or seeing it again, does not renew it. `led` says
+    /// whether this candidate itself led before.
+    pub(super) fn note(
+        earlier: Option<Observed>,
+        lease: Option<Lease>,
+        led: bool,
+        now: Instant,
+    ) -> Observed {
+        let uid = |lease: Option<&Lease>| lease.and_then(|it| it.metadata.uid.clone());
+        let had_leader = earlier.as_ref().is_some_and(|earlier| {
+            earlier.had_leader
+                || earlier.holder().is_some()
+                || uid(earlier.lease.as_ref()) != uid(lease.as_ref())
+        });
         let since = earlier
             .filter(|earlier| record(earlier.lease.as_ref()) == record(lease.as_ref()))
             .map_or(now, |earlier| earlier.since);
-        Observed { lease, since }
+        Observed { lease, since, had_leader: had_leader || led }
     }
 
     /// From when on this candidate may try to take it.
@@ -117,8 +131,12 @@ impl Observed {
         let own = timings.lease;
         // The holder of a Lease that was deleted may not know that yet.
         let Some(lease) = &self.lease else { return self.since + own };
-        let Some(spec) = &lease.spec else { return self.since };
+        let never_held = LeaseSpec::default();
+        let spec = lease.spec.as_ref().unwrap_or(&never_held);
+        let is_new = spec.lease_transitions.is_none();
         match spec.holder_identity.as_deref() {
+            // A Lease that nobody ever held took the place of the leader's.
+            None | Some("") if is_new && self.had_leader => self.since + own,
             None | Some("") => self.since,
             // A write of ours came through after we had given up on it.
             Some(holder) if holder == identity => self.since,
@@ -199,6 +217,10 @@ mod tests {
         seen.free_at("a", &Timings::default())
     }
 
+    fn note(earlier: Option<Observed>, lease: Option<Lease>, now: Instant) -> Observed {
+        Observed::note(earlier, lease, false, now)
+    }
+
     fn taken(by: &str, second: i64) -> Lease {
         held(None, NAME, by, OWN, Timestamp::from_second(second).unwrap())
     }
@@ -228,12 +250,12 @@ mod tests {
         let start = Instant::now();
         // Whatever the time in it says: long ago, or in the future.
         for second in [0, 4_000_000_000] {
-            let seen = Observed::note(None, Some(taken("b", second)), start);
+            let seen = note(None, Some(taken("b", second)), start);
             assert_eq!(free_at(&seen), start + OWN);
             let later = start + Duration::from_secs(5);
-            let again = Observed::note(Some(seen.clone()), Some(taken("b", second)), later);
+            let again = note(Some(seen.clone()), Some(taken("b", second)), later);
             assert_eq!(free_at(&again), start + OWN, "seeing it again renews nothing");
-            let renewed = Observed::note(Some(seen), Some(taken("b", second + 1)), later);
+            let renewed = note(Some(seen), Some(taken("b", second + 1)), later);
             assert_eq!(free_at(&renewed), later + OWN);
         }
     }
@@ -249,7 +271,7 @@ mod tests {
             Some(taken("a", 1)),
             Some(Lease::default()),
         ] {
-            assert_eq!(free_at(&Observed::note(None, lease.clone(), now)), now, "{lease:?}");
+            assert_eq!(free_at(&note(None, lease.clone(), now)), now, "{lease:?}");
         }
     }
 
@@ -257,11 +279,45 @@ mod tests {
     fn whoever_held_a_lease_that_was_deleted_may_go_on_for_as_long_as_it_lasts() {
         let start = Instant::now();
         let later = start + Duration::from_secs(5);
-        let held = Observed::note(None, Some(taken("b", 1)), start);
-        let gone = Observed::note(Some(held), None, later);
+        let held = note(None, Some(taken("b", 1)), start);
+        let gone = note(Some(held), None, later);
         assert_eq!(free_at(&gone), later + OWN);
         // Who starts now does not know what there was.
-        assert_eq!(free_at(&Observed::note(None, None, start)), start + OWN);
+        assert_eq!(free_at(&note(None, None, start)), start + OWN);
+    }
+
+    #[test]
+    fn whoever_held_a_lease_that_was_made_anew_may_go_on_for_as_long_as_it_lasts() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(5);
+        let anew = |uid: &str, spec: Option<LeaseSpec>| {
+            let mut lease = Lease { spec, ..Lease::default() };
+            lease.metadata.uid = Some(uid.to_owned());
+            Some(lease)
+        };
+        let empty = || anew("2", Some(LeaseSpec::default()));
+        let held = Observed::note(None, Some(taken("b", 1)), false, start);
+        for (earlier, lease) in [
+            (held.clone(), empty()),
+            (held, anew("2", None)),
+            (note(None, None, start), empty()),
+            (note(None, anew("1", None), start), empty()),
+        ] {
+            let seen = note(Some(earlier), lease.clone(), later);
+            assert_eq!(free_at(&seen), later + OWN, "{lease:?}");
+            let again = note(Some(seen), lease, later + OWN);
+            assert_eq!(free_at(&again), later + OWN, "seeing it again renews nothing");
+        }
+        // Whoever led may not know who came after it.
+        assert_eq!(free_at(&Observed::note(None, empty(), true, start)), start + OWN);
+        // The first candidate takes the Lease of the manifests at once. What a leader gave up anybody
+        // takes at once.
+        let first = note(None, empty(), start);
+        assert_eq!(free_at(&first), start);
+        assert_eq!(free_at(&note(Some(first), empty(), later)), start);
+        let given_up = note(None, Some(taken("b", 1)), start);
+        let given_up = note(Some(given_up), Some(released(taken("b", 1))), later);
+        assert_eq!(free_at(&given_up), later);
     }
 
     #[test]
@@ -272,7 +328,7 @@ mod tests {
         {
             let mut lease = taken("b", 1);
             lease.spec.as_mut().unwrap().lease_duration_seconds = theirs;
-            let free = free_at(&Observed::note(None, Some(lease), now));
+            let free = free_at(&note(None, Some(lease), now));
             assert_eq!(free, now + Duration::from_secs(expected), "{theirs:?}");
         }
     }

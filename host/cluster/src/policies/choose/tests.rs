@@ -133,6 +133,28 @@ fn what_is_not_approved_decides_nothing_and_costs_nothing() {
 }
 
 #[test]
+fn what_was_never_approved_costs_nothing_after_it_was_switched_off_and_on_again() {
+    let trap = bad(FailureKind::Trap, &[]);
+    // The status of a policy that is switched off shows what waited when that happened.
+    let mut object = decided(Some(&version("wide", &["file:/**"])));
+    object.status.as_mut().unwrap().state = Some(State::Disabled);
+    let costs = |object: &DisruptionPolicy, listed: Option<&str>| {
+        let bad = choose(object, &trap, None, listed);
+        let unreadable = choose_unreadable(object, listed);
+        assert_eq!(reboots(&bad), reboots(&unreadable));
+        reboots(&bad).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(costs(&object, None), [""; 0]);
+    object.spec.approved = true;
+    assert_eq!(costs(&object, None), ["file:/**"]);
+    // What nobody has to approve is known still.
+    let mut fine = decided(Some(&good()));
+    fine.status.as_mut().unwrap().state = Some(State::Disabled);
+    assert_eq!(costs(&fine, None), ["file:/etc/chrony.conf"]);
+    assert_eq!(costs(&fine, Some("unit:a.service")), [""; 0], "its namespace lists that no more");
+}
+
+#[test]
 fn while_a_new_version_waits_for_approval_the_one_before_goes_on() {
     let wide = Attempt::Good(version("wide", &["file:/**"]));
     let object = decided(Some(&good()));
@@ -166,13 +188,13 @@ fn a_disabled_policy_decides_nothing_whatever_it_is() {
 
 #[test]
 fn an_object_that_cannot_be_read_costs_reboots_for_what_it_claimed() {
-    let choice = choose_unreadable(&decided(Some(&good())));
+    let choice = choose_unreadable(&decided(Some(&good())), None);
     assert_eq!(choice.state, State::Invalid);
     assert_eq!(reboots(&choice), ["file:/etc/chrony.conf"]);
-    assert_eq!(reboots(&choose_unreadable(&decided(None))), [""; 0]);
+    assert_eq!(reboots(&choose_unreadable(&decided(None), None)), [""; 0]);
     let mut off = decided(Some(&good()));
     off.spec.mode = Mode::Disabled;
-    assert_eq!(choose_unreadable(&off).deciding, Deciding::Nobody);
+    assert_eq!(choose_unreadable(&off, None).deciding, Deciding::Nobody);
     // What it is then known for, it is known for also when it can be read again.
     let mut invalid = decided(Some(&good()));
     invalid.status.as_mut().unwrap().state = Some(State::Invalid);
@@ -202,9 +224,8 @@ fn what_a_bad_module_says_that_it_claims_counts_only_as_far_as_it_is_a_claim() {
     let mut object = decided(Some(&good()));
     let status = object.status.as_mut().unwrap();
     status.claims.insert(0, ClaimStatus::from(&claim("no claim")));
-    for choice in
-        [choose(&object, &bad(FailureKind::Missing, &[]), None, None), choose_unreadable(&object)]
-    {
+    let missing = bad(FailureKind::Missing, &[]);
+    for choice in [choose(&object, &missing, None, None), choose_unreadable(&object, None)] {
         assert_eq!(reboots(&choice), ["file:/etc/chrony.conf"]);
     }
 }

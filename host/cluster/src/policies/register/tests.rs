@@ -5,14 +5,14 @@ use std::sync::Arc;
 fn snapshot() -> Snapshot {
     Snapshot {
         own_namespace: "tread".to_owned(),
-        allowed: [("apps".to_owned(), Allowed::default())].into(),
+        allowed: Arc::new([("apps".to_owned(), Allowed::default())].into()),
         ..Snapshot::default()
     }
 }
 
 fn with_map(mut snapshot: Snapshot, namespace: &str, name: &str, uid: &str, at: i64) -> Snapshot {
     let map = PolicyMap { uid: uid.to_owned(), created: at, ..PolicyMap::default() };
-    snapshot.config_maps.insert((namespace.to_owned(), name.to_owned()), map);
+    Arc::make_mut(&mut snapshot.config_maps).insert((namespace.to_owned(), name.to_owned()), map);
     snapshot
 }
 
@@ -62,9 +62,9 @@ fn a_config_map_of_another_namespace_is_ignored_and_told_how_to_be_allowed() {
 fn a_policy_goes_with_its_config_map_its_label_or_its_namespace() {
     let before = done(with_map(snapshot(), "apps", "chrony", "1", 0));
     let mut gone = before.clone();
-    gone.config_maps.clear();
+    gone.config_maps = Arc::default();
     let mut forbidden = before.clone();
-    forbidden.allowed.clear();
+    forbidden.allowed = Arc::default();
     let anew = with_map(before.clone(), "apps", "chrony", "2", 9);
     for (after, word) in [(gone, "is gone"), (forbidden, "not allowed"), (anew, "made anew")] {
         let found = register(&after);
@@ -105,9 +105,9 @@ fn what_an_admin_forbade_stays_forbidden_when_a_config_map_is_made_anew() {
     ] {
         let said = before.policies["apps.chrony"].spec.clone();
         let mut gone = before.clone();
-        gone.config_maps.clear();
+        gone.config_maps = Arc::default();
         let mut forbidden = before.clone();
-        forbidden.allowed.clear();
+        forbidden.allowed = Arc::default();
         for (without, word) in [(&gone, "is gone"), (&forbidden, "not allowed")] {
             let found = register(without);
             assert_eq!((found.withdraw.len(), found.create.len()), (0, 0));
@@ -211,7 +211,7 @@ fn a_name_that_is_too_long_or_reads_like_another_is_ignored() {
     let mut both = with_map(snapshot(), "a", "b.c", "1", 0);
     both = with_map(both, "a.b", "c", "2", 1);
     for namespace in ["a", "a.b"] {
-        both.allowed.insert(namespace.to_owned(), Allowed::default());
+        Arc::make_mut(&mut both.allowed).insert(namespace.to_owned(), Allowed::default());
     }
     let found = register(&both);
     assert_eq!((found.create.len(), found.ignored[0].reason), (1, Reason::NameTaken));

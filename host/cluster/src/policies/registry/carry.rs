@@ -209,31 +209,12 @@ fn gone<T>(answer: Result<T, Failed>) -> Result<Option<T>, Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index;
-    use crate::policies::load::{AllShipped, Shipped};
-    use crate::policies::snapshot::Room;
-    use tread_engine::sandbox::{Options, Sandbox};
-    use tread_model::digest::Sha256;
 
     #[tokio::test]
     async fn who_leads_no_longer_or_was_stopped_for_too_long_writes_nothing() {
         let asked = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", asked.local_addr().unwrap());
         let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
-        let rules = Shipped { name: "rules", component: b"", digest: Sha256::of(b"") };
-        let settings = |leads| Settings {
-            events: Events::new(client.clone(), "test", "Load", &Metrics::new()),
-            client: client.clone(),
-            index: index::start(&client, "default", &Watches::default(), &Metrics::new()).0,
-            namespace: "tread".to_owned(),
-            replica: "test".to_owned(),
-            sandbox: Sandbox::new(Options { cache_dir: None, ..Options::default() }).unwrap(),
-            shipped: AllShipped { builtins: Vec::new(), rules },
-            room: Room::default(),
-            leads,
-            watches: Watches::default(),
-            metrics: Metrics::new(),
-        };
         let leading = |leads, at_most| {
             Leading::without_election(tokio::sync::watch::channel(leads).1, at_most)
         };
@@ -245,7 +226,7 @@ mod tests {
                 Write::Create(Box::new(DisruptionPolicy::new("a", Default::default()))),
                 Write::Delete { name: "b".to_owned(), as_seen, note: None },
             ];
-            let written = carry_out(settings(leads), writes).await;
+            let written = carry_out(Settings::of_test(&client, leads), writes).await;
             assert!(written.done.is_empty() && written.refused.is_empty() && !written.unreachable);
         }
     }

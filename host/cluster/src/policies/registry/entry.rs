@@ -13,10 +13,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tread_engine::policy::Policy;
 use tread_engine::sandbox::Module;
+use tread_kube::api::DisruptionPolicySpec;
 use tread_kube::api::disruption_policy::DisruptionPolicyStatus;
 use tread_model::description::Claim;
 use tread_model::plan::PolicyIdentity;
-use tread_model::verdict::{Failure, FailureKind};
+use tread_model::verdict::{Failure, FailureKind, Layer};
 
 /// Before a version that failed for lack of time or room is tried again: at
 /// first, and at most.
@@ -109,7 +110,7 @@ pub(super) struct Kept {
 enum Shown {
     #[default]
     AsItIs,
-    Renamed {
+    Changed {
         of: Arc<Policy>,
         it: Arc<Policy>,
     },
@@ -285,20 +286,40 @@ impl Entry {
         }
     }
 
-    /// A policy under the name that it has in plans.
-    pub(super) fn renamed(&mut self, policy: &Arc<Policy>, name: &str) -> Arc<Policy> {
-        if policy.identity.policy == name {
+    /// A policy as it takes part in plans: under the name that it has there, and without the
+    /// rights that an admin has taken back since it was loaded.
+    pub(super) fn taking_part(
+        &mut self,
+        policy: &Arc<Policy>,
+        name: &str,
+        spec: &DisruptionPolicySpec,
+    ) -> Arc<Policy> {
+        let layer = match spec.layer().into() {
+            Layer::Template => Layer::Template,
+            Layer::Admin | Layer::Builtin => policy.identity.layer,
+        };
+        let may_relax = policy.may_relax && spec.may_relax;
+        let read_secrets = policy.read_secrets && spec.read_secrets;
+        let is_so = |it: &Policy| {
+            it.identity.policy == name
+                && (it.identity.layer, it.may_relax, it.read_secrets)
+                    == (layer, may_relax, read_secrets)
+        };
+        if is_so(policy) {
             return Arc::clone(policy);
         }
-        if let Shown::Renamed { of, it } = &self.shown
+        if let Shown::Changed { of, it } = &self.shown
             && Arc::ptr_eq(of, policy)
-            && it.identity.policy == name
+            && is_so(it)
         {
             return Arc::clone(it);
         }
         let (summary, claims) = (policy.summary.clone(), policy.claims.clone());
-        let it = Arc::new(Policy::clone(policy).named(name.to_owned(), summary, claims));
-        self.shown = Shown::Renamed { of: Arc::clone(policy), it: Arc::clone(&it) };
+        let mut it = Policy::clone(policy).named(name.to_owned(), summary, claims);
+        it.identity.layer = layer;
+        (it.may_relax, it.read_secrets) = (may_relax, read_secrets);
+        let it = Arc::new(it);
+        self.shown = Shown::Changed { of: Arc::clone(policy), it: Arc::clone(&it) };
         it
     }
 

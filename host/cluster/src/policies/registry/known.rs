@@ -83,13 +83,13 @@ impl Known {
     }
 
     /// The ConfigMaps that are labelled as policies.
-    pub(super) fn config_maps(&self) -> BTreeMap<Place, PolicyMap> {
-        self.config_maps.as_deref().cloned().unwrap_or_default()
+    pub(super) fn config_maps(&self) -> All<Place, PolicyMap> {
+        self.config_maps.clone().unwrap_or_default()
     }
 
     /// The namespaces whose ConfigMaps may be policies.
-    pub(super) fn namespaces(&self) -> BTreeMap<String, Allowed> {
-        self.namespaces.as_deref().cloned().unwrap_or_default()
+    pub(super) fn namespaces(&self) -> All<String, Allowed> {
+        self.namespaces.clone().unwrap_or_default()
     }
 
     /// What OpenShift's object says of disruption, if it says anything.

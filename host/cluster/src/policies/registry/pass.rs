@@ -17,7 +17,7 @@ use crate::policies::register::{Ignored, Registration, config_map_of, register};
 use crate::policies::snapshot::Snapshot;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -39,7 +39,7 @@ impl Registry {
     pub(super) fn pass(&mut self) -> Vec<Write> {
         let snapshot = self.snapshot();
         let mut registration = register(&snapshot);
-        self.remember_lost(&mut registration);
+        remember_lost(&mut self.lost, &snapshot, &mut registration);
         let uids: BTreeSet<String> =
             snapshot.policies.values().filter_map(|object| object.uid()).collect();
         self.entries.retain(|uid, _| uids.contains(uid));
@@ -102,19 +102,6 @@ impl Registry {
         self.due(writes)
     }
 
-    /// Says on an object that comes anew what was lost with the one before it.
-    fn remember_lost(&mut self, registration: &mut Registration) {
-        for gone in registration.withdraw.iter().filter(|gone| !gone.lost.is_empty()) {
-            self.lost.insert(gone.name.clone(), gone.lost.join(","));
-        }
-        for object in &mut registration.create {
-            if let Some(lost) = self.lost.get(&object.name_any()) {
-                let annotations = object.metadata.annotations.get_or_insert_default();
-                annotations.insert(LOST_ANNOTATION.to_owned(), lost.clone());
-            }
-        }
-    }
-
     /// What was not reported yet: of a namespace once, and again when there is more,
     /// but not often.
     fn unreported(&mut self, ignored: &[Ignored]) -> Vec<Ignored> {
@@ -156,7 +143,8 @@ impl Registry {
         let claims = config_map_of(object).and_then(|it| snapshot.claims_of(&it.namespace));
         if let Some(failure) = &read.unreadable {
             entry.forget();
-            return Some(listed(Loaded::bad(failure.clone()).attempt, choose_unreadable(object)));
+            let choice = choose_unreadable(object, claims);
+            return Some(listed(Loaded::bad(failure.clone()).attempt, choice));
         }
         if object.spec.mode == Mode::Disabled {
             entry.forget();
@@ -292,9 +280,12 @@ impl Registry {
         if entry.copying.as_ref().is_some_and(|running| running.what == *version) {
             return;
         }
-        // What is being swept away is written anew after that.
-        let place = object.uid().map(|uid| kept::place(&uid, version));
-        if place.is_some_and(|place| self.swept.holds(&place)) {
+        // What is being removed is written anew after that.
+        let place = object.uid().map(|uid| kept::place(&uid, version)).unwrap_or_default();
+        if self.removing.contains(&place) {
+            return;
+        }
+        if self.swept.holds(&place) {
             self.look_by(Instant::now() + COPY_AGAIN);
             return;
         }
@@ -303,6 +294,37 @@ impl Registry {
         let job = self.hands.clone().copy(object, origin, version.clone(), settings);
         let task = self.jobs.spawn(job);
         entry.copying = Some(Running { what: version, task });
+    }
+}
+
+/// Says on an object that comes anew what was lost with the one before it. `lost` is what admins had
+/// said in objects that were withdrawn, by name.
+fn remember_lost(
+    lost: &mut BTreeMap<String, String>,
+    snapshot: &Snapshot,
+    registration: &mut Registration,
+) {
+    let is_told = |name: &String| {
+        let object = snapshot.policies.get(name);
+        object.is_some_and(|object| object.annotations().contains_key(LOST_ANNOTATION))
+    };
+    for gone in &registration.withdraw {
+        match gone.lost.as_slice() {
+            [] if is_told(&gone.name) => {}
+            // An admin has removed the annotation.
+            [] => {
+                lost.remove(&gone.name);
+            }
+            fields => {
+                lost.insert(gone.name.clone(), fields.join(","));
+            }
+        }
+    }
+    for object in &mut registration.create {
+        if let Some(fields) = lost.get(&object.name_any()) {
+            let annotations = object.metadata.annotations.get_or_insert_default();
+            annotations.insert(LOST_ANNOTATION.to_owned(), fields.clone());
+        }
     }
 }
 
@@ -357,4 +379,114 @@ fn stands(object: &DisruptionPolicy, version: &Version) -> bool {
             && status.digest == Some(version.digest.to_string())
             && status.settings_digest == Some(version.settings_digest.to_string())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::current::Current;
+    use crate::policies::register::Withdrawal;
+    use crate::policies::registry::carry::Written;
+    use crate::policies::registry::settings::Settings;
+    use kube::{Client, Config};
+    use serde_json::{Map, json};
+    use tokio::sync::watch;
+    use tread_engine::policy::{Policy, PolicySet};
+    use tread_kube::leadership::Leading;
+    use tread_model::plan::PolicyIdentity;
+    use tread_model::verdict::Layer;
+
+    #[tokio::test]
+    async fn a_copy_that_is_being_removed_is_written_anew_after_that() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let leading = Leading::without_election(watch::channel(true).1, None);
+        let nobody = Current::new(PolicySet::default(), None, false);
+        let publish = watch::channel(Arc::new(nobody)).0;
+        let mut registry = Registry::new(Settings::of_test(&client, leading), publish);
+        let recipe = Recipe {
+            origin: Origin::Here(Body::Rules(json!([]))),
+            settings: Map::new(),
+            pin: None,
+            terms: Terms {
+                layer: Layer::Admin,
+                limits: None,
+                may_relax: false,
+                read_secrets: false,
+            },
+        };
+        let version = Version {
+            name: "a".to_owned(),
+            version: "1".to_owned(),
+            summary: String::new(),
+            claims: Vec::new(),
+            digest: Sha256::of(b"a"),
+            settings_digest: Sha256::of(b"{}"),
+            warnings: Vec::new(),
+        };
+        let identity = PolicyIdentity {
+            policy: "a".to_owned(),
+            layer: Layer::Admin,
+            version: "1".to_owned(),
+            digest: version.digest,
+            settings_digest: version.settings_digest,
+        };
+        let failure = Failure { kind: FailureKind::Trap, message: String::new() };
+        let policy = Policy::broken(identity, Vec::new(), failure.clone()).unwrap();
+        let loaded = Loaded {
+            attempt: Attempt::Good(version.clone()),
+            policy: Some(Arc::new(policy)),
+            ..Loaded::bad(failure)
+        };
+        let mut entry = Entry::new();
+        let task = tokio::spawn(std::future::pending::<()>()).abort_handle();
+        let job = Box::new(Running { what: recipe.clone(), task });
+        entry.loading = Loading::Runs { job, is_outdated: false, since: Instant::now() };
+        entry.loaded(recipe.clone(), loaded, Instant::now());
+        let mut object = DisruptionPolicy::new("a", Default::default());
+        object.metadata.uid = Some("1".to_owned());
+        let object = Arc::new(object);
+
+        // The version before comes back while the status that names it no more is being written.
+        registry.removing.insert(kept::place("1", &version));
+        registry.copy(&object, &mut entry, &recipe);
+        assert!(entry.copying.is_none());
+        registry.wrote(Written::default());
+        registry.copy(&object, &mut entry, &recipe);
+        assert!(entry.copying.is_some());
+    }
+
+    #[test]
+    fn an_annotation_that_an_admin_removed_does_not_come_again_with_the_next_object() {
+        let object = || DisruptionPolicy::new("apps.a", Default::default());
+        let told = |fields: Option<&str>| {
+            let mut object = object();
+            let annotation = fields.map(|it| (LOST_ANNOTATION.to_owned(), it.to_owned()));
+            object.metadata.annotations = Some(annotation.into_iter().collect());
+            object
+        };
+        let mut lost = BTreeMap::new();
+        // The object goes, and comes again: what the new one says.
+        let mut comes_again = |gone: DisruptionPolicy, said: Vec<&'static str>| {
+            let mut snapshot = Snapshot::default();
+            snapshot.policies.insert("apps.a".to_owned(), Arc::new(gone));
+            let withdrawn = Withdrawal {
+                name: "apps.a".to_owned(),
+                uid: String::new(),
+                why: String::new(),
+                lost: said,
+            };
+            let mut registration =
+                Registration { withdraw: vec![withdrawn], ..Registration::default() };
+            remember_lost(&mut lost, &snapshot, &mut registration);
+            let mut registration =
+                Registration { create: vec![object()], ..Registration::default() };
+            remember_lost(&mut lost, &Snapshot::default(), &mut registration);
+            registration.create.pop().unwrap().annotations().get(LOST_ANNOTATION).cloned()
+        };
+        assert_eq!(comes_again(told(None), Vec::new()), None);
+        let approved = Some("approved".to_owned());
+        assert_eq!(comes_again(told(None), vec!["approved"]), approved);
+        assert_eq!(comes_again(told(Some("approved")), Vec::new()), approved, "it stood there");
+        assert_eq!(comes_again(told(None), Vec::new()), None, "an admin removed it");
+    }
 }

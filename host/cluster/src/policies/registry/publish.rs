@@ -113,12 +113,13 @@ impl Registry {
     }
 }
 
-/// Who decides, under the name that was given.
+/// Who decides, under the name that was given, and with no more rights than its object gives.
 fn policy(entry: &mut Entry, it: &Chosen) -> Option<Arc<Policy>> {
     match &it.choice.deciding {
         Deciding::Nobody => None,
         Deciding::Newest | Deciding::LastGood => {
-            it.decides.as_ref().map(|policy| entry.renamed(policy, &it.name))
+            let decides = it.decides.as_ref();
+            decides.map(|policy| entry.taking_part(policy, &it.name, &it.object.spec))
         }
         Deciding::Reboots(claims) => {
             let Attempt::Bad { failure, digest, .. } = &it.attempt else { return None };

@@ -43,3 +43,28 @@ impl fmt::Debug for Settings {
         f.debug_struct("Settings").field("replica", &self.replica).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+impl Settings {
+    /// With nothing but the client of an API server.
+    pub(super) fn of_test(client: &Client, leads: Leading) -> Settings {
+        use crate::policies::load::Shipped;
+        use tread_engine::sandbox::Options;
+        use tread_model::digest::Sha256;
+        let (watches, metrics) = (Watches::default(), Metrics::new());
+        let rules = Shipped { name: "rules", component: b"", digest: Sha256::of(b"") };
+        Settings {
+            events: Events::new(client.clone(), "test", "Load", &metrics),
+            client: client.clone(),
+            index: crate::index::start(client, "default", &watches, &metrics).0,
+            namespace: "tread".to_owned(),
+            replica: "test".to_owned(),
+            sandbox: Sandbox::new(Options { cache_dir: None, ..Options::default() }).unwrap(),
+            shipped: AllShipped { builtins: Vec::new(), rules },
+            room: Room::default(),
+            leads,
+            watches,
+            metrics,
+        }
+    }
+}

@@ -54,6 +54,8 @@ pub(super) struct Registry {
     pub(super) lost: BTreeMap<String, String>,
     /// Copies that nobody needs any more.
     pub(super) swept: Sweep,
+    /// Copies that the round of writing that is under way removes.
+    pub(super) removing: BTreeSet<String>,
     /// Nothing is written before that.
     pub(super) write_after: Instant,
     /// So many rounds of writing got no answer in a row.
@@ -88,6 +90,7 @@ impl Registry {
             reported: BTreeMap::new(),
             lost: BTreeMap::new(),
             swept: Sweep::default(),
+            removing: BTreeSet::new(),
             write_after: Instant::now(),
             failures: 0,
             refused: BTreeMap::new(),
@@ -122,6 +125,7 @@ impl Registry {
     /// Notes how a round of writing ended.
     pub(super) fn wrote(&mut self, written: Written) {
         let now = Instant::now();
+        self.removing.clear();
         let reported = written.reported.into_iter();
         self.reported.extend(reported.map(|(key, uid)| (key, (uid, now))));
         for (uid, wanted, kept) in written.kept {

@@ -50,6 +50,14 @@ pub(super) struct NewStatus {
 }
 
 impl Write {
+    /// The copy that it removes besides.
+    pub(super) fn removes(&self) -> Option<String> {
+        match self {
+            Write::Status(it) => it.unnamed.clone(),
+            _ => None,
+        }
+    }
+
     /// What it is about.
     pub(super) fn name(&self) -> String {
         match self {

@@ -45,6 +45,12 @@ const LOOK: Duration = Duration::from_secs(3600);
 const LOOK_SOON: Duration = Duration::from_secs(60);
 /// What is wrong with a certificate that is not good yet by this clock.
 const EARLY: &str = "its time";
+/// A watch that brought no bad news for so long goes well again: it is begun anew more often than
+/// that while it fails.
+pub(super) const QUIET: Duration = Duration::from_secs(90);
+/// What is wrong with the watches of both kinds.
+const SECRET_WATCH: &str = "watch of the Secret";
+const WEBHOOK_WATCH: &str = "watch of the ValidatingWebhookConfiguration";
 /// No more steps at once are ever due.
 const STEPS: usize = 4;
 
@@ -55,6 +61,8 @@ pub(super) struct Keeper {
     pub(super) purpose: Purpose,
     pub(super) names: Vec<String>,
     pub(super) lives: Lives,
+    /// See [`QUIET`].
+    pub(super) quiet: Duration,
     pub(super) leading: Leading,
     pub(super) metrics: Metrics,
     pub(super) provider: Arc<CryptoProvider>,
@@ -85,6 +93,8 @@ impl Keeper {
         let mut leads = self.leading.watch();
         let mut election = true;
         let mut seen = Observed::default();
+        // When each watch counts as going well, where it does not.
+        let (mut secret_well, mut configuration_well) = (None, None);
         let mut wake = Instant::now() + LOOK;
         let mut backoff = Backoff::new(WAITS);
         loop {
@@ -92,18 +102,38 @@ impl Keeper {
                 () = stop.as_mut() => return,
                 Some(change) = secrets.next() => match change {
                     Ok(secret) => {
+                        secret_well = None;
+                        self.solved(SECRET_WATCH);
                         self.serve(secret.as_ref());
                         seen.secret = Some(secret);
                     }
-                    Err(error) => self.watch_failed("Secret", Failed::watch(&error, SECRETS), secret),
+                    Err(error) => {
+                        secret_well = Some(Instant::now() + self.quiet);
+                        let failed = Failed::watch(&error, SECRETS);
+                        self.watch_failed(SECRET_WATCH, failed, &format!("Secret {secret}"));
+                    }
                 },
                 Some(change) = configurations.next(), if self.purpose == Purpose::Webhook => match change {
                     Ok(configuration) => {
+                        configuration_well = None;
+                        self.solved(WEBHOOK_WATCH);
                         self.solved(WEBHOOK);
                         seen.configuration = Some(configuration);
                     }
-                    Err(error) => self.watch_failed(WEBHOOK, Failed::watch(&error, WEBHOOKS), &name),
+                    Err(error) => {
+                        configuration_well = Some(Instant::now() + self.quiet);
+                        let failed = Failed::watch(&error, WEBHOOKS);
+                        self.watch_failed(WEBHOOK_WATCH, failed, &format!("{WEBHOOK} {name}"));
+                    }
                 },
+                () = until(secret_well) => {
+                    secret_well = None;
+                    self.solved(SECRET_WATCH);
+                }
+                () = until(configuration_well) => {
+                    configuration_well = None;
+                    self.solved(WEBHOOK_WATCH);
+                }
                 changed = leads.changed(), if election => election = changed.is_ok(),
                 () = sleep_until(wake) => {}
             }
@@ -324,9 +354,9 @@ impl Keeper {
         }
     }
 
-    fn watch_failed(&self, kind: &'static str, failed: Failed, name: &str) {
+    fn watch_failed(&self, watch: &'static str, failed: Failed, what: &str) {
         let failed = failed.counted(&self.metrics);
-        self.problem(kind, &format!("{kind} {name} cannot be watched: {failed}"));
+        self.problem(watch, &format!("{what} cannot be watched: {failed}"));
     }
 
     /// Says what is wrong, once.
@@ -340,6 +370,14 @@ impl Keeper {
 
     fn solved(&self, kind: &'static str) {
         lock(&self.state).problems.remove(kind);
+    }
+}
+
+/// Waits for a time, if there is one.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -373,16 +411,21 @@ mod tests {
             counted.fetch_add(1, Ordering::SeqCst);
             std::future::ready(Err::<Response<Body>, _>(io::Error::other("nobody answers")))
         });
-        let client = Client::new(service, "tread");
+        (keeper(purpose, Client::new(service, "tread")), asked)
+    }
+
+    /// One that leads.
+    fn keeper(purpose: Purpose, client: Client) -> Keeper {
         let (_, leads) = watch::channel(true);
         let (announce, _) = watch::channel(String::new());
-        let keeper = Keeper {
+        Keeper {
             secrets: Api::namespaced(client.clone(), "tread"),
             configurations: Api::all(client),
             namespace: "tread".to_owned(),
             purpose,
             names: vec!["tread.tread.svc".to_owned()],
             lives: purpose.lives(),
+            quiet: QUIET,
             leading: Leading::without_election(leads, None),
             metrics: Metrics::new(),
             provider: Arc::new(rustls::crypto::ring::default_provider()),
@@ -390,8 +433,7 @@ mod tests {
             paths: Paths::default(),
             state: Arc::default(),
             announce,
-        };
-        (keeper, asked)
+        }
     }
 
     fn secret(json: Vec<u8>) -> Secret {
@@ -429,6 +471,41 @@ mod tests {
         // Whoever hears of another authority is served at once.
         let (keeper, _) = leader(Purpose::Webhook);
         assert!(keeper.usable(&secret).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_failed_is_said_to_fail_until_it_was_quiet_for_a_while() {
+        let watches: Arc<AtomicUsize> = Arc::default();
+        let counted = Arc::clone(&watches);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let of_watch = request.uri().query().is_some_and(|it| it.contains("watch=true"));
+            let nth = if of_watch { counted.fetch_add(1, Ordering::SeqCst) } else { 0 };
+            async move {
+                let list = r#"{"metadata": {"resourceVersion": "1"}, "items": []}"#;
+                match (of_watch, nth) {
+                    (false, _) => Ok(Response::new(Body::from(list.as_bytes().to_vec()))),
+                    (true, 0) => Err(io::Error::other("the connection broke")),
+                    // It goes on, and nothing happens.
+                    (true, _) => std::future::pending().await,
+                }
+            }
+        });
+        let mut keeper = keeper(Purpose::Machines, Client::new(service, "tread"));
+        keeper.quiet = Duration::from_secs(2);
+        let (state, leads) = (Arc::clone(&keeper.state), watch::channel(false));
+        keeper.leading = Leading::without_election(leads.1, None);
+        let kept = tokio::spawn(keeper.run(std::future::pending()));
+        let fails = || lock(&state).problems.contains_key(SECRET_WATCH);
+        for expected in [true, false] {
+            let seen = async {
+                while fails() != expected {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(60), seen).await.unwrap();
+        }
+        assert_eq!(watches.load(Ordering::SeqCst), 2);
+        kept.abort();
     }
 
     #[tokio::test]

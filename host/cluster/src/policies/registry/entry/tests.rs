@@ -4,7 +4,8 @@ use super::*;
 use crate::policies::load::{Body, Terms};
 use crate::policies::registry::origin::Origin;
 use serde_json::{Map, json};
-use tread_model::verdict::Layer;
+use tread_kube::api::disruption_policy::Layer as SpecLayer;
+use tread_model::digest::Sha256;
 
 fn recipe(version: &str) -> Recipe {
     let (uid, key) = ("1".to_owned(), None);
@@ -98,4 +99,50 @@ async fn what_was_not_to_be_loaded_any_more_is_not_noted() {
     let failure = Failure { kind: FailureKind::Missing, message: String::new() };
     entry.cannot_be_loaded(here.clone(), failure);
     assert_eq!(entry.due(&here, Instant::now()), Due::Tried(None));
+}
+
+#[test]
+fn what_an_admin_takes_back_counts_before_the_policy_is_loaded_again() {
+    let spec = |layer, given: bool| DisruptionPolicySpec {
+        layer: Some(layer),
+        may_relax: given,
+        read_secrets: given,
+        ..DisruptionPolicySpec::default()
+    };
+    let loaded = |layer, given: bool| {
+        let identity = PolicyIdentity {
+            policy: "a".to_owned(),
+            layer,
+            version: "1".to_owned(),
+            digest: Sha256::of(b"a"),
+            settings_digest: Sha256::of(b"{}"),
+        };
+        let failure = Failure { kind: FailureKind::Trap, message: String::new() };
+        let mut policy = Policy::broken(identity, Vec::new(), failure).unwrap();
+        policy.may_relax = given && layer == Layer::Template;
+        policy.read_secrets = given;
+        Arc::new(policy)
+    };
+    let rights = |it: &Policy| (it.identity.layer, it.may_relax, it.read_secrets);
+    let mut entry = Entry::new();
+    let relaxes = loaded(Layer::Template, true);
+    let mut takes_part = |policy: &Arc<Policy>, name: &str, spec: &DisruptionPolicySpec| {
+        let first = entry.taking_part(policy, name, spec);
+        assert!(
+            Arc::ptr_eq(&first, &entry.taking_part(policy, name, spec)),
+            "plans would be made anew"
+        );
+        first
+    };
+    let same = takes_part(&relaxes, "a", &spec(SpecLayer::Template, true));
+    assert!(Arc::ptr_eq(&same, &relaxes));
+    let less = takes_part(&relaxes, "a", &spec(SpecLayer::Template, false));
+    assert_eq!(rights(&less), (Layer::Template, false, false));
+    let renamed = takes_part(&relaxes, "b", &spec(SpecLayer::Template, true));
+    assert_eq!((renamed.identity.policy.as_str(), renamed.may_relax), ("b", true));
+    let (was_admins, template) = (loaded(Layer::Admin, true), spec(SpecLayer::Template, true));
+    assert_eq!(rights(&takes_part(&was_admins, "a", &template)), (Layer::Template, false, true));
+    // What is granted counts as soon as it is loaded with that.
+    let (plain, admins) = (loaded(Layer::Template, false), spec(SpecLayer::Admin, true));
+    assert!(Arc::ptr_eq(&takes_part(&plain, "a", &admins), &plain));
 }
