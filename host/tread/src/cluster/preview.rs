@@ -187,18 +187,29 @@ fn read(args: &PlanArgs) -> Result<Vec<(Edit, Cause)>> {
                         )
                     })?;
                 let kind = object.types.as_ref().map_or("", |types| types.kind.as_str());
-                let change = plans::change(kind, &object, args.delete).ok_or_else(|| {
-                    anyhow!(
-                        "{}: nodes do not follow a {kind}: expected MachineConfig, \
-                         ImageContentSourcePolicy, ImageDigestMirrorSet or ImageTagMirrorSet",
-                        file.name
-                    )
-                })?;
+                let change = plans::change(kind, &object, args.delete)
+                    .ok_or_else(|| anyhow!("{}: {}", file.name, not_followed(kind, &object)))?;
                 changes.push(change);
             }
         }
     }
     Ok(changes)
+}
+
+/// Why a change of an object changes no node by itself, and what to give.
+fn not_followed(kind: &str, object: &DynamicObject) -> String {
+    match kind {
+        // Every other one is followed.
+        "MachineConfig" => format!(
+            "{} was rendered for a pool from other MachineConfigs, and what it is rendered from next counts: \
+             give those, or the old and the new rendered one as two files, without --file",
+            object.metadata.name.as_deref().unwrap_or("this MachineConfig")
+        ),
+        kind => format!(
+            "nodes do not follow a {kind}: expected MachineConfig, ImageContentSourcePolicy, \
+             ImageDigestMirrorSet or ImageTagMirrorSet"
+        ),
+    }
 }
 
 async fn ask(
@@ -373,4 +384,29 @@ fn by_itself(plan: &Described) -> Vec<String> {
         effect.push_str(&format!(" (tread: {tread})"));
     }
     vec!["   ".to_owned(), plan.cause.to_string(), effect, named]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn whoever_gives_a_rendered_config_is_told_what_to_give() {
+        let object = |value| serde_json::from_value::<DynamicObject>(value).unwrap();
+        let rendered = object(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {"name": "rendered-worker-1", "ownerReferences": [{
+                "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+                "name": "worker", "uid": "1", "controller": true}]},
+        }));
+        assert!(plans::change("MachineConfig", &rendered, false).is_none());
+        let why = not_followed("MachineConfig", &rendered);
+        assert!(why.starts_with("rendered-worker-1 was rendered for a pool"), "{why}");
+        assert!(!why.contains("expected MachineConfig"), "{why}");
+        let secret =
+            object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}));
+        let why = not_followed("Secret", &secret);
+        assert!(why.starts_with("nodes do not follow a Secret: expected MachineConfig"), "{why}");
+    }
 }
