@@ -8,8 +8,8 @@ use tread_node::progress::{Phase, Progress, StepState};
 pub struct Known<'k> {
     /// What host/node tells of it; nothing before it was begun.
     pub progress: Option<&'k Progress>,
-    /// Whether an operation stands in the journal.
-    pub stands: bool,
+    /// Whether it was refused while another operation stands that is in its way.
+    pub is_blocked: bool,
     /// Whether a permit to write was given.
     pub permitted: bool,
     /// Whether it asks for a boot that its plan does not have.
@@ -28,7 +28,7 @@ pub fn phase(known: &Known<'_>) -> protocol::Phase {
         Phase::WentBack => Is::WentBack,
         Phase::Degraded => Is::Degraded,
         // What stands of another operation is in the way: somebody has to see to that.
-        Phase::Refused if known.stands => Is::Degraded,
+        Phase::Refused if known.is_blocked => Is::Degraded,
         Phase::Refused => Is::TurnedBack,
         _ if known.needs_boot => Is::NeedsBoot,
         Phase::Writing | Phase::Waiting if !has_begun => Is::Waiting,
@@ -70,7 +70,7 @@ mod tests {
     fn each_phase_of_a_node_is_one_of_the_protocols() {
         let (no, yes) = (false, true);
         // What host/node says, whether it wrote, whether it was permitted to, whether it asks for
-        // a boot that was not planned, whether something stands: and what that is.
+        // a boot that was not planned, whether something is in its way: and what that is.
         let table = [
             (Phase::Writing, no, no, no, no, Is::Waiting),
             (Phase::Waiting, no, no, no, yes, Is::Waiting),
@@ -95,16 +95,17 @@ mod tests {
             (Phase::Refused, no, yes, no, no, Is::TurnedBack),
             (Phase::Refused, no, no, no, yes, Is::Degraded),
         ];
-        for (at, has_written, permitted, needs_boot, stands, is) in table {
+        for (at, has_written, permitted, needs_boot, is_blocked, is) in table {
             let progress = progress(at, has_written);
-            let known = Known { progress: Some(&progress), stands, permitted, needs_boot };
+            let known = Known { progress: Some(&progress), is_blocked, permitted, needs_boot };
             assert_eq!(phase(&known), is, "{known:?}");
         }
     }
 
     #[test]
     fn before_anything_is_told_it_waits_unless_it_was_permitted_to_write() {
-        let known = Known { progress: None, stands: false, permitted: false, needs_boot: false };
+        let known =
+            Known { progress: None, is_blocked: false, permitted: false, needs_boot: false };
         assert_eq!(phase(&known), Is::Waiting);
         assert_eq!(phase(&Known { permitted: true, ..known }), Is::Begun);
     }

@@ -30,7 +30,7 @@ use tread_node::applied::Applied;
 use tread_node::boot_image::boot_image_of;
 use tread_node::change::Adopt;
 use tread_node::documents::{Documents, digest};
-use tread_node::journal::{standing_id, stands};
+use tread_node::journal::{is_in_the_way, standing_id, stands};
 use tread_node::orders::{Does, Given};
 use tread_node::progress::{Phase as Ended, Progress, Reporter};
 use tread_node::terms::{Asked, Terms};
@@ -336,8 +336,12 @@ impl Inner {
             return self.report_status();
         };
         let is_done = how.is_some_and(|how| {
-            let known =
-                Known { progress: Some(how), stands: false, permitted: true, needs_boot: false };
+            let known = Known {
+                progress: Some(how),
+                is_blocked: false,
+                permitted: true,
+                needs_boot: false,
+            };
             phase(&known) == Phase::Done
         });
         if is_done {
@@ -441,9 +445,10 @@ impl Inner {
             return Ok(());
         }
         let asks = self.asks.get();
+        let is_refused = progress.is_some_and(|it| it.phase == Ended::Refused);
         let known = Known {
             progress,
-            stands: stands(&self.tree).map_err(io::Error::other)?,
+            is_blocked: is_refused && is_in_the_way(&self.tree).map_err(io::Error::other)?,
             permitted: before != Phase::Waiting,
             needs_boot: asks == Some(true),
         };

@@ -74,7 +74,9 @@ fn settle() -> String {
     )
 }
 
-/// It waits for no unit before which a boot could hang: it is what goes back from such a boot.
+/// It does not wait for what a boot is for, since it is what goes back from a boot that hangs before
+/// that. What an operation changed may be on a disk of another machine: these are mounted first, and
+/// a mount does not wait without end.
 fn resume() -> String {
     format!(
         "[Unit]\n\
@@ -83,7 +85,7 @@ fn resume() -> String {
          StartLimitIntervalSec=1h\n\
          StartLimitBurst=10\n\
          Wants=dbus.service\n\
-         After=dbus.service systemd-logind.service\n\
+         After=dbus.service systemd-logind.service remote-fs.target\n\
          \n\
          [Service]\n\
          Type=exec\n\

@@ -62,6 +62,14 @@ pub fn stands(tree: &Tree) -> Result<bool, PathError> {
     Ok(there.is_some())
 }
 
+/// Whether an operation stands that the next one cannot take the place of, for whoever does not hold
+/// the journal: one that only waits for a boot is not in the way.
+pub fn is_in_the_way(tree: &Tree) -> Result<bool, PathError> {
+    let Some(state) = tree.folder(STATE)? else { return Ok(false) };
+    // What nobody can read is in the way.
+    Ok(standing::standing(&state).map_or(true, |it| it.is_some_and(|it| !it.waits())))
+}
+
 /// What the operation that stands is called, for whoever does not hold the journal.
 pub fn standing_id(tree: &Tree) -> Result<Option<String>, JournalError> {
     let Some(state) = tree.folder(STATE)? else { return Ok(None) };

@@ -283,7 +283,7 @@ impl Node<'_> {
         match ended {
             // It stands as it is: whoever is to mend the node finds what was there before.
             Err(OperationError::Over(because)) => {
-                note_degraded(journal);
+                note_degraded(journal, &self.boot()?);
                 Reporting::new(self, known()).phase(Phase::Degraded, &because);
                 Ok(Ended::Degraded { because })
             }

@@ -565,7 +565,8 @@ fn lost(since: Time) -> String {
 fn writes_nothing(since: Time) -> String {
     format!(
         "its agent was to write its config at {}, and has not ended that since: look at the node, or delete its \
-         Node if it does not come back; the other nodes do not wait for it",
+         Node if it does not come back; the other nodes do not wait for it, unless it is a canary or of the \
+         control plane",
         timestamp(since)
     )
 }

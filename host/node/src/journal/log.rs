@@ -35,7 +35,10 @@ pub enum Note {
         etc: u64,
     },
     /// It was reported that the node is not well and that tread does nothing more by itself.
-    Degraded,
+    Degraded {
+        /// The boot in which that was.
+        boot: String,
+    },
     /// The API server is not reached any more, before anything was written.
     Unreached,
     /// An API server is reached, before anything was written: also where none was before.

@@ -40,7 +40,8 @@ impl Standing {
 
     /// The last note of how far it came.
     pub fn last(&self) -> Option<&Note> {
-        let says_how_far = |note: &&Note| !matches!(note, Note::Degraded | Note::Whole { .. });
+        let says_how_far =
+            |note: &&Note| !matches!(note, Note::Degraded { .. } | Note::Whole { .. });
         self.notes.iter().rev().find(says_how_far)
     }
 

@@ -38,8 +38,8 @@ pub(super) fn with(because: &str, more: Option<String>) -> String {
 
 /// From now on each boot needs a permit of its own. A disk without room for the note keeps the end
 /// from nobody.
-pub(super) fn note_degraded(journal: &Journal) {
-    if let Err(error) = journal.note(&Note::Degraded) {
+pub(super) fn note_degraded(journal: &Journal, boot: &str) {
+    if let Err(error) = journal.note(&Note::Degraded { boot: boot.to_owned() }) {
         tracing::warn!(%error, "that the operation ended as degraded was not noted");
     }
 }
@@ -263,9 +263,14 @@ impl Going<'_> {
         }
         // The permit for one boot covers the one by which the node goes back: from the cluster
         // nobody could help it. For a boot that was permitted and did not come, a permit is asked
-        // for again. Once the operation was reported as degraded, the slot of the node may be
-        // another node's.
-        let was_reported = self.standing.notes.contains(&Note::Degraded);
+        // for again. Once the operation was reported as degraded, the node may be somebody else's,
+        // unless that was right before the boot that was permitted: an admin has brought that about.
+        let was_before = |boot: &str| boot != self.boot && asked.contains(&boot);
+        let was_reported = self
+            .standing
+            .notes
+            .iter()
+            .any(|note| matches!(note, Note::Degraded { boot } if !was_before(boot)));
         let asks = was_reported || asked.iter().all(|boot| *boot == self.boot);
         self.trust_anchors_again().await;
         self.may_boot(asks, because).await?;
@@ -301,7 +306,7 @@ impl Going<'_> {
     }
 
     pub(super) async fn degraded(self, because: &str) -> Result<Ended, OperationError> {
-        note_degraded(self.journal);
+        note_degraded(self.journal, &self.boot);
         // The operation stands: what it began with can still be gone back to.
         self.reporting.phase(Phase::Degraded, because);
         Ok(Ended::Degraded { because: because.to_owned() })

@@ -41,7 +41,7 @@ impl Node<'_> {
 impl Going<'_> {
     /// Whether the node is well; otherwise why not.
     pub(super) async fn proof(&self) -> Result<Result<(), String>, OperationError> {
-        let deadline = Instant::now() + self.limit_of_proof();
+        let mut deadline = Instant::now() + self.limit_of_proof();
         // Without a boot each step has proved its own unit already.
         if self.was_booted() {
             if let Err(why) = self.anchors_are_trusted().await {
@@ -50,6 +50,8 @@ impl Going<'_> {
             if let Err(why) = self.units_are_well(deadline).await {
                 return Ok(Err(why));
             }
+            // They may have waited for others for longer than that.
+            deadline = Instant::now() + self.limit_of_proof();
         }
         let disk = match self.was_booted() {
             true => self.disk_becomes_as_wanted(deadline).await?,

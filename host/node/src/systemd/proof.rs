@@ -9,6 +9,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use zbus::OwnedObjectPath;
 
+/// So many times as long as a unit may take to be well its start may wait for other units: networks and
+/// disks of other machines come late after a power cut.
+const QUEUED: u32 = 3;
+
 /// Why nothing is to be proved of a unit that does not run.
 fn is_off(unit: &UnitFacts) -> Option<&'static str> {
     match unit.active {
@@ -61,9 +65,12 @@ impl Manager {
     async fn prove(&self, unit: &str, limit: Duration) -> Result<Option<&'static str>, Problem> {
         let asked = format!("prove {unit}");
         let unanswered = |why: Unanswered| Problem::unanswered(&asked, limit, why);
-        let deadline = Instant::now() + limit;
+        let queued_at_most = limit.saturating_mul(QUEUED);
+        let last = Instant::now() + queued_at_most;
+        let mut deadline = Instant::now() + limit;
         let path = self.path(unit, deadline).await.map_err(unanswered)?;
         let mut changes = self.changes_of(&path, deadline).await.map_err(unanswered)?;
+        let mut was_queued = false;
         loop {
             let facts = self.facts_at(&path, self.soon()).await.map_err(unanswered)?;
             match &facts.load {
@@ -76,7 +83,13 @@ impl Manager {
             if let Some(note) = is_off(&facts) {
                 return Ok(Some(note));
             }
-            let ill = match is_queued(&facts) {
+            let is_queued = is_queued(&facts);
+            if was_queued && !is_queued {
+                // It begins now.
+                deadline = Instant::now() + limit;
+            }
+            was_queued = is_queued;
+            let ill = match is_queued {
                 true => None,
                 false => {
                     let stayed =
@@ -85,11 +98,15 @@ impl Manager {
                     Some(ill)
                 }
             };
-            if !self.changes_in_time(&path, &mut changes, deadline).await.map_err(unanswered)? {
+            let until = if is_queued { last } else { deadline };
+            if !self.changes_in_time(&path, &mut changes, until).await.map_err(unanswered)? {
                 let what = match ill {
                     Some(Ill::Undecided(_)) => What::TimedOut { limit, cancelled: false },
                     Some(ill) => What::NotWell(ill),
-                    None => What::Queued { limit, behind: self.before(facts.job).await },
+                    None => {
+                        let behind = self.before(facts.job).await;
+                        What::Queued { limit: queued_at_most, behind }
+                    }
                 };
                 return Err(Problem::new(asked, what));
             }

@@ -42,7 +42,7 @@ fn a_boot_that_hangs_before_the_kubelet_starts_is_gone_back_from_by_the_units_of
     // The machine goes down in the middle of this, so it runs as a unit of it.
     let runs = ["systemd-run", "--no-block", TREAD, "node", "apply", "--no-drain"];
     let files = ["--config", "/var/next.json", "--plan", "/var/plan.json"];
-    let terms = ["--well-for", "1", "--proof", "20"];
+    let terms = ["--well-for", "1", "--proof", "10"];
     machine.run_well([&runs[..], &files, &terms].concat()).unwrap();
     assert_eq!(machine.wait_for_end_of(1).unwrap(), End::Reboot);
     assert_eq!(machine.wait_for_end_of(2).unwrap(), End::Reboot, "it is proved, and goes back");
