@@ -197,19 +197,10 @@ impl Events {
         Events { client, replica, action, metrics, told: Arc::default() }
     }
 
-    /// Reports something that stays true, once for as long as the API server keeps
-    /// Events: also where another replica reported it. What cannot be written is logged,
-    /// and is an error only where no answer came.
-    pub async fn report_once(&self, about: &ObjectReference, note: &Note) -> Result<Once, Failed> {
-        match self.report_each(about, note, "").await {
-            // Who is busy answers.
-            Err(failed) if failed.code != 0 => Ok(Once::Now),
-            reported => reported,
-        }
-    }
-
-    /// The same of one thing among several that are reported for the same reason on one object; an
-    /// error where it may be reported later: no answer came, or the API server has too much to do.
+    /// Reports something that stays true, once for as long as the API server keeps Events: also where
+    /// another replica reported it. `of` tells apart what is reported for the same reason on one
+    /// object. What cannot be written is logged, and is an error where it may be reported later: no
+    /// answer came, or the API server has too much to do.
     pub async fn report_each(
         &self,
         about: &ObjectReference,
@@ -224,8 +215,7 @@ impl Events {
     }
 
     /// Reports something that is about this object. What is said again within some minutes counts
-    /// up the Event that says it. An Event that cannot be written is only logged: the state itself
-    /// is in the object's status.
+    /// up the Event that says it. An Event that cannot be written is only logged.
     pub async fn report(&self, about: &ObjectReference, note: &Note) {
         let window = Timestamp::now().as_second() / WINDOW;
         let name = name(about, note, [&window.to_string(), &note.text]);
@@ -434,7 +424,8 @@ mod tests {
         let metrics = Metrics::new();
         let events = Events::new(client, "test", "Load", &metrics);
         tokio::time::timeout(long, events.report(&about, &note)).await.unwrap();
-        let failed = tokio::time::timeout(long, events.report_once(&about, &note)).await.unwrap();
+        let failed =
+            tokio::time::timeout(long, events.report_each(&about, &note, "")).await.unwrap();
         assert_eq!(failed.unwrap_err().outcome, CallOutcome::Unanswered);
         let counted = "tread_api_errors_total{verb=\"create\",kind=\"events\",code=\"0\"} 2";
         assert!(metrics.text().unwrap().contains(counted));

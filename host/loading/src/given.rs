@@ -61,20 +61,21 @@ fn kinds_of_manifest(file: &NamedBytes) -> Option<Vec<String>> {
 /// The module of each ConfigMap of a manifest, with its settings: what a cluster loads of it.
 fn packed(file: &NamedBytes, kinds: &[String], limits: &Limits) -> Result<Vec<Given>> {
     let (entries, _) = manifest::entries(&Input { name: &file.name, bytes: &file.bytes })?;
-    let modules: Vec<Entry> = entries.into_iter().filter(Entry::is_wasm).collect();
-    if modules.is_empty() {
+    let mut given = Vec::new();
+    // Other ConfigMaps, with other data, may stand beside that of a policy.
+    for entry in entries {
+        let may_be_meant = entry.is_named() || entry.is_wasm();
+        if may_be_meant && entry.is_loaded().with_context(|| file.name.clone())? {
+            given.push(unpacked(&file.name, entry, limits)?);
+        }
+    }
+    if given.is_empty() {
         bail!(
             "{} holds no module, but: {}. A packed policy has it in binaryData, as \
              `tread policy pack` writes it",
             file.name,
             kinds.join(", ")
         );
-    }
-    let mut given = Vec::new();
-    for entry in modules {
-        if entry.is_loaded().with_context(|| file.name.clone())? {
-            given.push(unpacked(&file.name, entry, limits)?);
-        }
     }
     Ok(given)
 }
@@ -158,5 +159,16 @@ mod tests {
             let why = read(keys, named).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_named_as_the_module_and_holds_none_is_an_error_beside_one_that_does() {
+        let data = json!({"policy.wasm": BASE64.encode_to_string(policy()), "notes": "bm90ZXM="});
+        let annotations = json!({"tread.dev/policy-key": "notes"});
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "binaryData": data,
+            "metadata": {"name": "a", "annotations": annotations}});
+        let file = NamedBytes { name: "all.json".to_owned(), bytes: map.to_string().into_bytes() };
+        let why = packed(&file, &["ConfigMap".to_owned()], &Limits::default()).err().unwrap();
+        assert!(format!("{why:#}").contains("key notes"), "{why:#}");
     }
 }

@@ -184,6 +184,11 @@ impl Entry {
         }
     }
 
+    /// Whether its ConfigMap names it as the module.
+    pub fn is_named(&self) -> bool {
+        self.named_key.as_ref() == Some(&self.key)
+    }
+
     /// Whether it is the one that a cluster loads: the only one, or that which the annotation
     /// names. An error where a cluster finds no module.
     pub fn is_loaded(&self) -> Result<bool> {

@@ -131,8 +131,10 @@ fn option(word: &str) -> &str {
     }
 }
 
+/// Also behind other options of its line.
 fn locks(line: &str) -> bool {
-    line.strip_prefix("-e").is_some_and(|value| value.trim() == "2")
+    let line = format!(" {line} ");
+    line.contains(" -e 2 ") || line.contains(" -e2 ")
 }
 
 /// The unit as the node is to have it.
@@ -208,6 +210,7 @@ mod tests {
             ("# ours\n-w  /etc/passwd  -p wa\n", BASE, Some(Effect::None)),
             (new, "-b 8192\n", Some(Effect::Reboot)),
             (new, "-D\n-e 2\n", Some(Effect::Reboot)),
+            (new, "-D\n-b 8192 -e 2\n", Some(Effect::Reboot)),
             (new, "-D\n-e 1\n", Some(Effect::Restart)),
         ] {
             assert_eq!(effect(old, after, base, LOADS), expected, "{after:?} {base:?}");

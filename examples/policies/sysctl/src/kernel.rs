@@ -64,6 +64,7 @@ const BOOT: &[(&[&str], &str)] = &[
     (
         &[
             "net/core/somaxconn",
+            "net/core/{rmem,wmem}_default",
             "net/ipv4/tcp_rmem",
             "net/ipv4/tcp_wmem",
             "net/unix/max_dgram_qlen",
@@ -139,6 +140,8 @@ mod tests {
     fn what_sockets_and_processes_keep_needs_a_boot() {
         for path in [
             "fs/suid_dumpable",
+            "net/core/rmem_default",
+            "net/core/wmem_default",
             "net/ipv4/tcp_rmem",
             "net/ipv4/tcp_wmem",
             "net/unix/max_dgram_qlen",

@@ -93,6 +93,10 @@ impl Watcher {
         facts: &Facts,
         report: &Report,
     ) -> (Found, Result<(), String>) {
+        // Where this look ends before anything is reported, it is tried later.
+        let again = Instant::now() + REPORT_AGAIN;
+        self.report_again =
+            self.report_again.map(|at| if at <= Instant::now() { again } else { at });
         let patience = patience(facts);
         let lagging: Vec<(&Judged, &Machine)> = lagging(facts, report).collect();
         self.looked.retain(|key, _| lagging.iter().any(|(judged, _)| judged.key == *key));

@@ -324,5 +324,11 @@ mod tests {
         assert!(writer.again().is_some(), "it is not tried again");
         writer.status(&leads, &object, &made, &found).await.unwrap();
         assert!(calls.load(Ordering::SeqCst) > tried);
+        // Where a look does not come to that, as after a conflict, the next one is later all the same.
+        let due = writer.again().unwrap();
+        tokio::time::pause();
+        tokio::time::advance(due.duration_since(Instant::now())).await;
+        writer.machines.look(&leads, &Facts::default(), &made).await.1.unwrap();
+        assert!(writer.again().unwrap() > Instant::now());
     }
 }

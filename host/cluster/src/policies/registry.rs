@@ -41,7 +41,7 @@ use write::Write;
 const AT_ONCE: usize = 8;
 /// The most of a core that looks at everything take: anybody who may write ConfigMaps somewhere can
 /// bring them about.
-const RESTS: Resting = Resting { parts: 20, longest: Duration::from_millis(100) };
+const RESTS: Resting = Resting { parts: 20, longest: Duration::from_secs(1) };
 
 /// Starts a registry. What is published at first is empty and not settled. The
 /// future runs until it is dropped, and everything with it.

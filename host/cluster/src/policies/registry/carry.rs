@@ -62,7 +62,7 @@ pub(super) async fn carry_out(settings: Settings, writes: Vec<Write>) -> Written
             Write::Status(status) => writer.status(*status, &mut written).await,
             Write::Sweep { place, as_seen } => writer.sweep(&place, as_seen).await,
             Write::Report { namespace, about, note } => {
-                writer.events.report_once(&about, &note).await.map(|_| {
+                writer.events.report_each(&about, &note, "").await.map(|_| {
                     log(&name, &note);
                     let key = (namespace, note.reason.word());
                     written.reported.push((key, about.uid.unwrap_or_default()));

@@ -45,9 +45,9 @@ const LOOK: Duration = Duration::from_secs(3600);
 const LOOK_SOON: Duration = Duration::from_secs(60);
 /// What is wrong with a certificate that is not good yet by this clock.
 const EARLY: &str = "its time";
-/// A watch that brought no bad news for so long goes well again: it is begun anew more often than
-/// that while it fails.
-pub(super) const QUIET: Duration = Duration::from_secs(90);
+/// A watch that brought no bad news for so long goes well again: while it fails it is begun anew more
+/// often than that, also where the client waits for an answer as long as it ever does.
+pub(super) const QUIET: Duration = Duration::from_secs(420);
 /// What is wrong with the watches of both kinds.
 const SECRET_WATCH: &str = "watch of the Secret";
 const WEBHOOK_WATCH: &str = "watch of the ValidatingWebhookConfiguration";
