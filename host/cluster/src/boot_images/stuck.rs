@@ -81,7 +81,7 @@ pub(super) struct Watcher {
     looked: BTreeMap<Key, Listed>,
     reported: BTreeSet<String>,
     /// When it is reported again what could not be.
-    report_again: Option<Instant>,
+    pub(super) report_again: Option<Instant>,
 }
 
 impl Watcher {
