@@ -219,7 +219,7 @@ impl Events {
     pub async fn report(&self, about: &ObjectReference, note: &Note) {
         let window = Timestamp::now().as_second() / WINDOW;
         let name = name(about, note, [&window.to_string(), &note.text]);
-        let of = (about.uid.clone().unwrap_or_default(), note.reason);
+        let of = (about.uid.clone().unwrap_or_default(), note.reason.word());
         let turn = {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             told.turn(window, of, &name)

@@ -1,6 +1,5 @@
 //! What the cluster says of policies, at one moment.
 
-use crate::index::All;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +20,9 @@ pub struct Snapshot {
     /// The DisruptionPolicy objects, by name.
     pub policies: BTreeMap<String, Arc<DisruptionPolicy>>,
     /// The ConfigMaps that are labelled as policies, wherever they are.
-    pub config_maps: All<Place, PolicyMap>,
+    pub config_maps: Arc<BTreeMap<Place, PolicyMap>>,
     /// The namespaces whose ConfigMaps may be policies, by name.
-    pub allowed: All<String, Allowed>,
+    pub allowed: Arc<BTreeMap<String, Allowed>>,
     /// Whether MachineConfiguration/cluster has a nodeDisruptionPolicy.
     pub has_node_disruption_policy: bool,
     /// The names of the policies that come with tread.

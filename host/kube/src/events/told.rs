@@ -1,14 +1,13 @@
 //! Which Events were written a short while ago.
 
-use super::Reason;
 use std::collections::BTreeMap;
 
 /// Of one object and one reason there are at most so many Events of a window, whatever they say:
 /// their texts may be made by anybody who may write the object.
 const MOST: usize = 5;
 
-/// An object, by its UID, and a reason.
-type Of = (String, Reason);
+/// An object, by its UID, and a reason in a word.
+type Of = (String, &'static str);
 
 /// The Events of this window.
 #[derive(Debug, Default)]
@@ -55,14 +54,14 @@ mod tests {
     #[test]
     fn however_many_texts_there_are_an_object_has_few_events_of_a_reason_at_a_time() {
         let mut told = Told::default();
-        let of = |uid: &str| (uid.to_owned(), Reason::PolicyFailed);
+        let of = |uid: &str| (uid.to_owned(), "PolicyFailed");
         for number in 0..MOST {
             assert_eq!(told.turn(1, of("1"), &number.to_string()), Turn::First);
         }
         assert_eq!(told.turn(1, of("1"), "one more"), Turn::TooMany);
         assert_eq!(told.turn(1, of("1"), "0"), Turn::Again(2));
         assert_eq!(told.turn(1, of("2"), "one more"), Turn::First, "it is another object");
-        assert_eq!(told.turn(1, ("1".to_owned(), Reason::PolicyLoaded), "other"), Turn::First);
+        assert_eq!(told.turn(1, ("1".to_owned(), "PolicyLoaded"), "other"), Turn::First);
         assert_eq!(told.turn(2, of("1"), "one more"), Turn::First, "some minutes later");
         assert_eq!(told.events.len(), 1, "what was before is forgotten");
     }
