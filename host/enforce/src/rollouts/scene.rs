@@ -469,6 +469,12 @@ impl OfPool {
         of_pool
     }
 
+    /// How many of its nodes did not end in time what only writes.
+    fn lost_softly(&self) -> usize {
+        let is_lost = |node: &&Node| node.lost && matches!(node.state, State::UnderWay(_));
+        self.nodes.iter().filter(is_lost).count()
+    }
+
     /// How many of its nodes are down, for any reason.
     fn down(&self) -> usize {
         self.nodes.iter().filter(|node| node.is_down()).count()
@@ -519,7 +525,8 @@ impl OfPool {
             false => Limits {
                 pool: max_unavailable.of(self.nodes.len()),
                 all: budget.all,
-                soft: soft_limit(self.soft_ones, limit),
+                // Nobody waits for the slots of nodes that are lost.
+                soft: soft_limit(self.soft_ones, limit).saturating_add(self.lost_softly()),
                 one_by_one: false,
             },
         });
