@@ -74,9 +74,9 @@ fn settle() -> String {
     )
 }
 
-/// It does not wait for what a boot is for, since it is what goes back from a boot that hangs before
-/// that. What an operation changed may be on a disk of another machine: these are mounted first, and
-/// a mount does not wait without end.
+/// This unit does not wait for the container runtime and the kubelet: where a boot hangs before these
+/// start, this unit goes back from that boot. It waits for the disks of other machines, since files
+/// that an operation changed may be on them; systemd ends a mount that takes too long.
 fn resume() -> String {
     format!(
         "[Unit]\n\

@@ -62,8 +62,8 @@ pub fn stands(tree: &Tree) -> Result<bool, PathError> {
     Ok(there.is_some())
 }
 
-/// Whether an operation stands that the next one cannot take the place of, for whoever does not hold
-/// the journal: one that only waits for a boot is not in the way.
+/// Whether an operation stands that keeps the next one from beginning, for whoever does not hold the
+/// journal. An operation that only waits for a boot does not.
 pub fn is_in_the_way(tree: &Tree) -> Result<bool, PathError> {
     let Some(state) = tree.folder(STATE)? else { return Ok(false) };
     // What nobody can read is in the way.

@@ -568,7 +568,7 @@ fn lost(since: Time) -> String {
     )
 }
 
-/// That a node does not even write.
+/// What is said of a node that did not write its config in time.
 fn writes_nothing(since: Time) -> String {
     format!(
         "its agent was to write its config at {}, and has not ended that since: look at the node, or delete its \

@@ -33,8 +33,8 @@ pub(crate) struct Standing {
     /// Whether a step failed on its way to this config, so that it had to boot, and nobody asked
     /// to try again after that.
     pub(crate) step_failed: bool,
-    /// Since when its agent may carry its order out, where it is taken for lost. It failed then, but
-    /// for an order that only writes, which disrupts nobody.
+    /// Since when its agent may carry its order out, where it is taken for lost. Such a node counts as
+    /// failed, unless its order only writes.
     pub(crate) lost_since: Option<Time>,
     /// Whether it went back from this config, and nobody asked to try again after that.
     pub(crate) went_back: bool,

@@ -72,8 +72,9 @@ fn due(node: &Node) -> Option<(&Node, Disrupts)> {
     }
 }
 
-/// Whether the others would wait for a node that may be dead: the first ones of a wave show whether
-/// a change does harm. What drains a node that is down takes nobody's place.
+/// Whether a node gets its change after all others: one that is not Ready may be dead, and the others
+/// wait for the first nodes of a wave. This is about changes without a drain: a node that is down
+/// already takes no other node's place when it is drained.
 fn may_not_answer((node, disrupts): &(&Node, Disrupts)) -> bool {
     !disrupts.drains() && !node.ready
 }

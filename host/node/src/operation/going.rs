@@ -36,8 +36,8 @@ pub(super) fn with(because: &str, more: Option<String>) -> String {
     more.map_or_else(|| because.to_owned(), |more| format!("{because}; {more}"))
 }
 
-/// From now on each boot needs a permit of its own. A disk without room for the note keeps the end
-/// from nobody.
+/// Notes that the node is reported as degraded: from then on each boot needs a permit of its own.
+/// Where the note cannot be written, as on a full disk, it is reported all the same.
 pub(super) fn note_degraded(journal: &Journal, boot: &str) {
     if let Err(error) = journal.note(&Note::Degraded { boot: boot.to_owned() }) {
         tracing::warn!(%error, "that the operation ended as degraded was not noted");

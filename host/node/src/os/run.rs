@@ -176,7 +176,7 @@ impl Os<'_> {
     }
 }
 
-/// What was told, without what it was told about: that may be the value of an argument.
+/// The program and what it was told to do, without the rest: that may hold values of arguments.
 fn described(program: &str, args: &[String]) -> String {
     format!("`{program} {}`", args.first().map_or("", String::as_str))
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use zbus::OwnedObjectPath;
 
-/// So many times as long as a unit may take to be well its start may wait for other units: networks and
-/// disks of other machines come late after a power cut.
+/// The start of a unit may wait for other units for so many times the limit that the unit itself has:
+/// networks and disks of other machines come late after a power cut.
 const QUEUED: u32 = 3;
 
 /// Why nothing is to be proved of a unit that does not run.
