@@ -16,6 +16,7 @@ mod nodes;
 mod normal;
 pub mod report;
 mod side;
+mod twice;
 mod value;
 
 pub use assembled::{Assembled, ReadConfig, assembled};
@@ -26,6 +27,7 @@ pub use makeup::{Makeup, POOL_KIND};
 pub use merge::TOGETHER;
 pub use side::Side;
 
+pub(crate) use makeup::merge_order;
 pub(crate) use normal::canonical as canonical_json;
 
 use crate::problem::Problems;

@@ -1,11 +1,13 @@
 //! What a running node cannot take. The host refuses it before any policy is
 //! asked, with the way out.
 
+mod extensions;
 mod links;
 mod nodes;
 mod reasons;
 mod units;
 
+pub(crate) use extensions::{FIELD as EXTENSIONS_FIELD, KERNEL_DEVEL, why_not_beside};
 pub(crate) use links::LINKS;
 
 use crate::canonical::{self, CORE, Pair};
@@ -14,6 +16,7 @@ use crate::config::{Fault, File, Fixed, NodeConfig, User};
 use crate::contents;
 use crate::password::can_match;
 use crate::path::is_below;
+use extensions::EXTENSIONS;
 use nodes::Nodes;
 use reasons::{
     why_above, why_append, why_below_link, why_force, why_foreign, why_mode, why_nested, why_unit,
@@ -213,12 +216,15 @@ fn user(
     out.push(Refusal::new(&format!("users:{}", user.name), edit(old, new), &field, reason));
 }
 
-/// Refuses what Ignition's parser rejects, by the entries of the new config.
+/// Refuses what Ignition's parser rejects, and what nobody renders, by the entries of the
+/// new config.
 pub(crate) fn faulty(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut Own) {
     let mut by_id: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
     let nodes = Nodes::of(new).faults(new);
     let through = Nodes::left_over(old, new).written_through(new);
-    for Fault { id, field, reason, .. } in new.faults.iter().chain(&nodes).chain(&through) {
+    let extensions = extensions::fault(new);
+    let faults = new.faults.iter().chain(&nodes).chain(&through).chain(&extensions);
+    for Fault { id, field, reason, .. } in faults {
         let (first, reasons) = by_id.entry(id).or_insert((field, Vec::new()));
         // The first field is named in front of all reasons.
         reasons.push(if first == field { reason.clone() } else { format!("{field}: {reason}") });
@@ -264,7 +270,7 @@ fn has(config: &NodeConfig<'_>, id: &str) -> bool {
         Some(("unit", name)) => unit(config, name).is_some(),
         Some(("storage", _)) => config.fixed.iter().any(|fixed| fixed.id == id),
         Some((_, name)) => config.users.iter().any(|user| user.name == name),
-        None => false,
+        None => id == EXTENSIONS && !config.extensions.is_empty(),
     }
 }
 

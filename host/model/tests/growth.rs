@@ -183,6 +183,41 @@ fn files_that_begin_with_each_other_are_compared() {
     });
 }
 
+/// What Ignition writes of units is held against all files.
+#[test]
+fn files_beside_units_and_their_dropins_are_compared() {
+    let dropin = |name: &str| format!("{{\"name\":\"{name}.conf\",\"contents\":\"x\"}}");
+    let unit = |name: &str, dropins: String| {
+        format!("{{\"name\":\"{name}.service\",\"dropins\":[{dropins}]}}")
+    };
+    let config = |units: String, files: String| {
+        machine_config(
+            "a",
+            &format!(",\"systemd\":{{\"units\":[{units}]}},\"storage\":{{\"files\":[{files}]}}"),
+        )
+    };
+    let file = |path: String| format!("{{\"path\":\"/etc/systemd/system/{path}\"}}");
+    let many_units = |size: usize| {
+        config(
+            list(size, |n| unit(&format!("u{n}"), dropin("a"))),
+            list(size, |n| file(format!("v{n}.service.d"))),
+        )
+    };
+    let many_dropins = |size: usize| {
+        config(
+            unit("u", list(size, |n| dropin(&format!("a{n}")))),
+            list(size, |n| file(format!("u.service.d/b{n}.conf"))),
+        )
+    };
+    for make in [&many_units as &dyn Fn(usize) -> String, &many_dropins] {
+        is_steady(5_000, make, |text| {
+            let input = [Input { name: "a.json", bytes: text.as_bytes() }];
+            let (old, new) = fast_only(&input, &input).unwrap();
+            compare(&old.config, &new.config).unwrap();
+        });
+    }
+}
+
 #[test]
 fn mirrors_are_rendered() {
     let object = |size: usize| {

@@ -42,6 +42,44 @@ fn configs_are_merged_by_name_and_those_of_the_custom_role_last() {
     assert_eq!(node.name, "50-w+99-w+00-i");
 }
 
+/// OpenShift's operator merges all that is not of the role `worker` by name, on top.
+#[test]
+fn configs_that_are_not_of_the_role_worker_are_merged_last_and_by_name() {
+    const ROLE: &str = "machineconfiguration.openshift.io/role";
+    let config_of = |name: &str, labels: &str| {
+        let spec = format!("kernelArguments: [{name}]");
+        let file =
+            format!("storage: {{files: [{{path: /etc/a, contents: {{source: 'data:,{name}'}}}}]}}");
+        machine_config(name, "worker", &spec, &file)
+            .replace(&format!("{{{ROLE}: worker}}"), &format!("{{{labels}}}"))
+    };
+    let role = |role: &str| format!("{ROLE}: {role}");
+    for (configs, order) in [
+        ([("99-worker", role("worker")), ("00-none", "my/pool: x".into())], "99-worker+00-none"),
+        ([("99-worker", role("worker")), ("00-none", String::new())], "99-worker+00-none"),
+        ([("99-worker", role("worker")), ("00-none", role("''"))], "99-worker+00-none"),
+        ([("99-worker", role("worker")), ("00-c", role("c"))], "99-worker+00-c"),
+        ([("99-master", role("master")), ("00-c", role("c"))], "00-c+99-master"),
+        ([("99-c", role("c")), ("00-none", String::new())], "00-none+99-c"),
+    ] {
+        let texts = configs.map(|(name, labels)| config_of(name, &labels));
+        let node = config(&[&texts[0], &texts[1]]);
+        assert_eq!((&*node.name, node.kernel_arguments.join("+")), (order, order.to_owned()));
+        let (_, last) = order.split_once('+').unwrap();
+        let url = format!("data:,{last}");
+        assert_eq!(node.files[0].contents.url.as_deref(), Some(&*url), "{order}");
+    }
+}
+
+#[test]
+fn an_ignition_config_is_merged_on_top_of_the_role_worker_by_the_name_of_its_file() {
+    let ignition = "ignition: {version: 3.4.0}\n";
+    let worker = machine_config("zz", "worker", "", "");
+    let infra = machine_config("p", "infra", "", "");
+    let node = config(&[ignition, &worker, &infra]);
+    assert_eq!(node.name, "zz+one.yaml+p");
+}
+
 #[test]
 fn a_master_or_a_single_custom_pool_is_a_pool_too() {
     for roles in [&["master", "master"][..], &["infra", "infra"], &["master", "infra"], &[""]] {

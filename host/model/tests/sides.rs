@@ -95,6 +95,83 @@ fn ordinary_names_of_any_language_are_taken() {
     }
 }
 
+/// A hash, a key or contents without quotes are numbers or truths to YAML.
+#[test]
+fn a_problem_never_repeats_what_may_be_a_secret() {
+    let user = |field: &str| format!(",\"passwd\":{{\"users\":[{{\"name\":\"core\",{field}}}]}}");
+    let file = |field: &str| {
+        format!(",\"storage\":{{\"files\":[{{\"path\":\"/a\",\"contents\":{field}}}]}}")
+    };
+    let unit =
+        |field: &str| format!(",\"systemd\":{{\"units\":[{{\"name\":\"a.service\",{field}}}]}}");
+    for secret in ["123456", "-123456", "1234.56", "true"] {
+        for config in [
+            user(&format!("\"passwordHash\":{secret}")),
+            user(&format!("\"sshAuthorizedKeys\":[{secret}]")),
+            user(&format!("\"sshAuthorizedKeys\":{secret}")),
+            file(secret),
+            file(&format!("{{\"source\":{secret}}}")),
+            file(&format!("{{\"source\":\"data:,\",\"httpHeaders\":[{secret}]}}")),
+            unit(&format!("\"contents\":{secret}")),
+            unit(&format!("\"dropins\":[{{\"name\":\"a.conf\",\"contents\":{secret}}}]")),
+        ] {
+            let found = problems(&[machine_config("a", "", &config)]);
+            let [problem] = found.as_slice() else { panic!("{config}: {found:?}") };
+            let what = if secret == "true" { "found true or false" } else { "found a number" };
+            assert!(problem.contains(what), "{problem}");
+            assert!(secret == "true" || !problem.contains(secret), "{problem}");
+        }
+    }
+    // However large, and in whatever way YAML writes numbers.
+    for secret in ["0123456", "0x123456", "123456e400", "99912345600000000000000000", "-.inf"] {
+        let text = machine_config("a", "", &user(&format!("\"passwordHash\":{secret}")));
+        let text = format!("---\n{text}");
+        let input = [Input { name: "a.yaml", bytes: text.as_bytes() }];
+        let problem = sides(&input, &input).map(|_| ()).unwrap_err().to_string();
+        for part in ["123456", "42798", "1193046", "inf"] {
+            assert!(!problem.contains(part), "{problem}");
+        }
+    }
+    let mode = machine_config("a", "", ",\"storage\":{\"files\":[{\"path\":\"/a\",\"mode\":1.5}]}");
+    let [problem] = &*problems(&[mode]) else { panic!("one problem is there") };
+    assert!(problem.ends_with("expected a whole number, found the number 1.5"), "{problem}");
+}
+
+/// Whoever breaks a line of a secret makes fields of it.
+#[test]
+fn a_field_that_stands_there_twice_is_named_only_where_configs_have_such_a_field() {
+    let text = |field: &str, name: &str, twice: &str| {
+        format!(
+            "{{{MC},\"metadata\":{{\"name\":\"a\"}},\"spec\":{{\"config\":{{\"ignition\":\
+             {{\"version\":\"3.4.0\"}},\"{field}\":{{\"{name}\":{twice},\"{name}\":{twice}}}}}}}}}"
+        )
+    };
+    for (field, name, named) in [
+        ("passwordHash", "hunter2", false),
+        ("source", "123456", false),
+        ("x", "passwordHash", true),
+        ("x", "sshAuthorizedKeys", true),
+        ("x", "wipePartitionEntry", true),
+        ("x", "kernelType", true),
+        ("x", "apiVersion", true),
+    ] {
+        for (file, text) in [
+            ("a.json", text(field, name, "1")),
+            ("a.yaml", text(field, name, "1").replacen('{', "---\n{", 1)),
+            ("a.yaml", text(field, name, "&a [b]").replacen('{', "---\n{", 1)),
+        ] {
+            let input = [Input { name: file, bytes: text.as_bytes() }];
+            let problem = sides(&input, &input).unwrap_err().to_string();
+            let what = match named {
+                true => format!("the field {name:?} stands there twice"),
+                false => "a field stands there twice".to_owned(),
+            };
+            assert!(problem.contains(&what) && problem.contains(", column "), "{problem}");
+            assert_eq!(problem.contains(name), named, "{problem}");
+        }
+    }
+}
+
 /// The ids of what differs between two configs with one file each.
 fn differences(old: &str, new: &str) -> Vec<String> {
     let text = |fields: &str| {

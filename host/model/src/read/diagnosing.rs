@@ -4,7 +4,7 @@
 use super::document::{Document, Input, MirrorKind, MirrorObject, documents_and_problems};
 use super::fields::{Fields, unknown};
 use super::layer::Layer;
-use super::makeup::{Makeup, is_base};
+use super::makeup::{Makeup, is_base, merge_order};
 use super::merge::merge;
 use super::report::Report;
 use super::side::Side;
@@ -179,15 +179,15 @@ impl Reading {
     /// Brings the configs into the order in which the operator merges them for
     /// a pool, and reports configs that are not for one pool.
     fn sort_by_role(&mut self) -> Makeup {
-        // A config that says nothing is for every node.
+        fn order((layer, _): &(Layer, usize)) -> (bool, &str) {
+            merge_order(layer.role.as_deref(), &layer.name)
+        }
+        self.layers.sort_by(|a, b| order(a).cmp(&order(b)));
+        // A config that says nothing belongs to a pool of workers as well.
         let role = |layer: &Layer| match layer.role.as_deref() {
             None | Some("") => "worker".to_owned(),
             Some(role) => role.to_owned(),
         };
-        self.layers.sort_by_cached_key(|(layer, _)| {
-            let role = role(layer);
-            (!is_base(&role), layer.name.clone(), role)
-        });
         let mut roles: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (layer, place) in &self.layers {
             roles.entry(role(layer)).or_default().push(*place);

@@ -3,6 +3,7 @@
 
 use super::fields::{Fields, expected};
 use super::report::{Report, unless};
+use super::twice::twice;
 use super::value::Strict;
 use crate::problem::{Problem, Problems};
 use serde_json::Value;
@@ -253,9 +254,7 @@ fn yaml(text: &str) -> Result<Vec<Value>, Fault> {
 fn in_words(error: &serde_saphyr::Error) -> String {
     use serde_saphyr::{Error, budget::BudgetBreach};
     match error {
-        Error::DuplicateMappingKey { key: Some(key), .. } => {
-            format!("the field {key:?} stands there twice")
-        }
+        Error::DuplicateMappingKey { key, .. } => twice(key.as_deref().unwrap_or_default()),
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
             format!("it is nested more than {YAML_DEPTH} deep")
         }

@@ -4,6 +4,10 @@
 use super::report::Report;
 use serde_json::{Map, Value};
 
+/// What a field is expected to be.
+const STRING: &str = "a string";
+const WHOLE_NUMBER: &str = "a whole number";
+
 /// The fields of an object, and where it stands. A field that is null is
 /// treated as absent; a field of the wrong type is reported and then treated
 /// as absent.
@@ -47,7 +51,7 @@ impl<'v> Fields<'v> {
 
     /// A field that is a string.
     pub fn string(&self, name: &str, report: &mut Report) -> Option<&'v str> {
-        self.typed(name, "a string", Value::as_str, report)
+        self.typed(name, STRING, Value::as_str, report)
     }
 
     /// A field that is a string, is there, and is not empty.
@@ -72,7 +76,7 @@ impl<'v> Fields<'v> {
 
     /// A field that is a whole number.
     pub fn integer(&self, name: &str, report: &mut Report) -> Option<i64> {
-        self.typed(name, "a whole number", Value::as_i64, report)
+        self.typed(name, WHOLE_NUMBER, Value::as_i64, report)
     }
 
     /// A field that is an object.
@@ -95,7 +99,7 @@ impl<'v> Fields<'v> {
     pub fn strings(&self, name: &str, report: &mut Report) -> Vec<(u32, &'v str)> {
         self.items(name, report, |item, path, report| {
             if item.as_str().is_none() {
-                report.problem(path, expected("a string", item));
+                report.problem(path, expected(STRING, item));
             }
             item.as_str()
         })
@@ -153,19 +157,21 @@ pub fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// What to say of a value of the wrong type. Texts are not repeated: they may
-/// be secrets.
+/// What to say of a value of the wrong type. It is not repeated: a password's hash, or
+/// contents, may be written without quotes. Where a whole number is expected there is no
+/// secret.
 pub fn expected(wanted: &str, found: &Value) -> String {
     let found = match found {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) if wanted == "a string" => {
-            format!("{value} (YAML reads yes, no, on, off, y and n so, unless they are in quotes)")
+        Value::Null => "null",
+        Value::Bool(_) if wanted == STRING => {
+            "true or false (YAML reads yes, no, on, off, y and n so, unless they are in quotes)"
         }
-        Value::Bool(value) => value.to_string(),
-        Value::Number(number) => format!("the number {number}"),
-        Value::String(_) => "a string".to_owned(),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
+        Value::Bool(_) => "true or false",
+        Value::Number(number) if wanted == WHOLE_NUMBER => &format!("the number {number}"),
+        Value::Number(_) => "a number",
+        Value::String(_) => STRING,
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     };
     format!("expected {wanted}, found {found}")
 }
@@ -228,7 +234,8 @@ mod tests {
 
     #[test]
     fn a_wrong_type_names_the_path_and_what_was_expected_and_found() {
-        let found = problems(json!({"a": 1, "b": "x", "c": [{}, "x"], "d": null}), |f, report| {
+        let value = json!({"a": 1, "b": "x", "c": [{}, "x"], "d": null});
+        let found = problems(value, |f, report| {
             assert_eq!(f.string("a", report), None);
             assert_eq!(f.integer("b", report), None);
             assert_eq!(f.objects("c", report).len(), 1);
@@ -237,11 +244,30 @@ mod tests {
         assert_eq!(
             found,
             [
-                "a.yaml, document 2, spec.a: expected a string, found the number 1",
+                "a.yaml, document 2, spec.a: expected a string, found a number",
                 "a.yaml, document 2, spec.b: expected a whole number, found a string",
                 "a.yaml, document 2, spec.c[1]: expected an object, found a string",
             ]
         );
+    }
+
+    #[test]
+    fn a_value_is_repeated_only_where_a_whole_number_is_expected() {
+        let yes =
+            "true or false (YAML reads yes, no, on, off, y and n so, unless they are in quotes)";
+        for (wanted, value, found) in [
+            (WHOLE_NUMBER, json!(1.5), "the number 1.5"),
+            (WHOLE_NUMBER, json!(true), "true or false"),
+            (WHOLE_NUMBER, json!("123456"), "a string"),
+            (STRING, json!(123456), "a number"),
+            (STRING, json!(true), yes),
+            (STRING, json!(false), yes),
+            ("a list", json!(123456), "a number"),
+            ("an object", json!(true), "true or false"),
+            ("true or false", json!(123456), "a number"),
+        ] {
+            assert_eq!(expected(wanted, &value), format!("expected {wanted}, found {found}"));
+        }
     }
 
     #[test]

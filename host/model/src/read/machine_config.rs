@@ -16,7 +16,8 @@ pub const ROLE_LABEL: &str = "machineconfiguration.openshift.io/role";
 /// The annotation of a MachineConfig that OpenShift's operator made.
 pub const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
 
-const SPEC: [&str; 7] = [
+/// The fields of its spec.
+pub(super) const SPEC: [&str; 7] = [
     "baseOSExtensionsContainerImage",
     "config",
     "extensions",

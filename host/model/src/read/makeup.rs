@@ -26,9 +26,19 @@ impl Makeup {
 /// The kind of objects that own rendered configs.
 pub const POOL_KIND: &str = "MachineConfigPool";
 
+/// The role whose configs are merged first.
+const WORKER: &str = "worker";
+
 /// Whether a role is of a pool that others build upon.
 pub(super) fn is_base(role: &str) -> bool {
-    matches!(role, "worker" | "master")
+    matches!(role, WORKER | "master")
+}
+
+/// By what the configs of a pool are sorted before they are merged, as OpenShift's operator
+/// does it: those of the role `worker` by name, then all others by name, whether they have
+/// another role or none.
+pub(crate) fn merge_order<'n>(role: Option<&str>, name: &'n str) -> (bool, &'n str) {
+    (role != Some(WORKER), name)
 }
 
 /// Of a config by its name; `owner` is the pool that owns it. One with a role is one that

@@ -1,5 +1,6 @@
 //! A value in which no object has two fields of one name.
 
+use super::twice::twice;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
@@ -63,9 +64,7 @@ impl<'de> Visitor<'de> for AnyValue {
         let mut map = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
             if map.contains_key(&name) {
-                return Err(de::Error::custom(format_args!(
-                    "the field {name:?} stands there twice"
-                )));
+                return Err(de::Error::custom(twice(&name)));
             }
             let Strict(value) = fields.next_value()?;
             map.insert(name, value);

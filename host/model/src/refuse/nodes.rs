@@ -2,9 +2,9 @@
 //! config.
 
 use super::links::LINKS;
-use super::units::unit_at;
+use super::units::{unit, unit_at};
 use crate::canonical;
-use crate::config::{Fault, NodeConfig};
+use crate::config::{Fault, NodeConfig, Unit};
 use crate::path::is_below;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,16 +177,14 @@ impl Nodes {
 
 /// The unit of the config of which something is written below a path.
 pub(super) fn unit_below<'c>(config: &'c NodeConfig<'_>, path: &str) -> Option<&'c str> {
-    let dropins = |unit: &crate::config::Unit<'_>| {
+    let dropins = |unit: &Unit<'_>| {
         unit.dropins.iter().any(|dropin| canonical::text(&dropin.contents).is_some())
     };
-    let written =
-        |unit: &crate::config::Unit<'_>| canonical::text(&unit.contents).is_some() || dropins(unit);
+    let written = |unit: &Unit<'_>| canonical::text(&unit.contents).is_some() || dropins(unit);
     let found = match path.strip_prefix(UNITS) {
-        Some(name) => {
-            let name = name.strip_suffix(".d")?;
-            config.units.iter().find(|unit| unit.name == name && dropins(unit))
-        }
+        Some(name) => unit(config, name.strip_suffix(".d")?).filter(|unit| dropins(unit)),
+        // Of all files of a config three at most are so: as many as there are directories
+        // above the units.
         None if is_below(UNITS, path) => config.units.iter().find(|unit| written(unit)),
         None => None,
     };

@@ -5,7 +5,7 @@ use crate::config::{Fault, NodeConfig};
 use crate::problem::{Problem, Problems};
 use crate::read::{
     GENERATED_BY, Input, MACHINE_CONFIG_API, ROLE_LABEL, TOGETHER, document_values, leave_out,
-    side_in_order,
+    merge_order, side_in_order,
 };
 use crate::refuse::unparsable;
 use serde_json::Value;
@@ -15,8 +15,7 @@ pub(super) struct MachineConfig<'a> {
     pub(super) input: Input<'a>,
     pub(super) name: String,
     pub(super) uid: Option<String>,
-    /// Whether it is of another role than `worker`: these are merged last.
-    is_custom: bool,
+    role: Option<String>,
     /// Whether OpenShift's operator made it of its own templates.
     pub(super) is_generated: bool,
     /// Its spec, without the Ignition config.
@@ -25,8 +24,7 @@ pub(super) struct MachineConfig<'a> {
     pub(super) config: Value,
 }
 
-/// Reads them, and brings them into the order in which they are merged: those of the
-/// role `worker` by name, then the others by name, as OpenShift's operator does.
+/// Reads them, and brings them into the order in which they are merged.
 pub(super) fn read<'a>(inputs: &[Input<'a>]) -> Result<Vec<MachineConfig<'a>>, Unrendered> {
     let mut sources = Vec::with_capacity(inputs.len());
     let mut problems = Vec::new();
@@ -53,8 +51,12 @@ pub(super) fn read<'a>(inputs: &[Input<'a>]) -> Result<Vec<MachineConfig<'a>>, U
         problems.sort();
         return Err(Unrendered::Unreadable(Problems(problems)));
     }
-    sources.sort_by(|a, b| (a.is_custom, &a.name).cmp(&(b.is_custom, &b.name)));
+    sources.sort_by(|a, b| order(a).cmp(&order(b)));
     Ok(sources)
+}
+
+fn order<'s>(source: &'s MachineConfig<'_>) -> (bool, &'s str) {
+    merge_order(source.role.as_deref(), &source.name)
 }
 
 fn is_machine_config(object: &Value) -> bool {
@@ -74,7 +76,7 @@ impl<'a> MachineConfig<'a> {
             input,
             name: text("name").unwrap_or_default(),
             uid: text("uid"),
-            is_custom: of("labels", ROLE_LABEL) != Some("worker"),
+            role: of("labels", ROLE_LABEL).map(str::to_owned),
             is_generated: of("annotations", GENERATED_BY).is_some_and(|it| !it.is_empty()),
             spec,
             config,

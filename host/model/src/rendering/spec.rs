@@ -3,13 +3,11 @@
 use super::source::MachineConfig;
 use super::unrendered::{Rejection, Unrendered};
 use crate::ignition::{CONFIG, Shape, merge};
+use crate::refuse::{EXTENSIONS_FIELD, KERNEL_DEVEL, why_not_beside};
 use serde_json::{Map, Value, json};
 
 /// The version of an Ignition config that none of the sources has.
 const LEAST_VERSION: &str = "3.0.0";
-
-/// The extension that comes with the default kernel alone.
-const KERNEL_DEVEL: &str = "kernel-devel";
 
 const DEFAULT_KERNEL: &str = "default";
 
@@ -27,8 +25,8 @@ pub(super) fn merged(sources: &mut [MachineConfig<'_>]) -> Result<Value, Unrende
     }
     let kernel_type = kernel_type(sources);
     let extensions = texts(sources, "extensions");
-    if kernel_type != DEFAULT_KERNEL && extensions.contains(&KERNEL_DEVEL) {
-        return Err(Unrendered::Rejected(vec![kernel_devel(sources, kernel_type)]));
+    if let Some(reason) = why_not_beside(kernel_type, extensions.iter().copied()) {
+        return Err(Unrendered::Rejected(vec![kernel_devel(sources, reason)]));
     }
     let fips = sources.iter().any(|source| source.spec.get("fips") == Some(&Value::Bool(true)));
     for (field, value) in [
@@ -142,17 +140,15 @@ fn texts<'s>(sources: &'s [MachineConfig<'_>], field: &str) -> Vec<&'s str> {
     lists.flatten().filter_map(Value::as_str).collect()
 }
 
-fn kernel_devel(sources: &[MachineConfig<'_>], kernel_type: &str) -> Rejection {
+/// A rejection of the first source that has the extension.
+fn kernel_devel(sources: &[MachineConfig<'_>], reason: String) -> Rejection {
     let has = |source: &&MachineConfig<'_>| {
         let list = source.spec.get("extensions").and_then(Value::as_array);
         list.into_iter().flatten().any(|it| it == KERNEL_DEVEL)
     };
     Rejection {
         object: sources.iter().find(has).map(|it| it.name.clone()).unwrap_or_default(),
-        field: "spec.extensions".to_owned(),
-        reason: format!(
-            "{KERNEL_DEVEL} is for the default kernel, and the pool has kernelType {kernel_type}. \
-             Take one of both out."
-        ),
+        field: EXTENSIONS_FIELD.to_owned(),
+        reason,
     }
 }

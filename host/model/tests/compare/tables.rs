@@ -255,6 +255,34 @@ fn what_is_set_once_is_compared_by_its_meaning() {
 }
 
 #[test]
+fn kernel_devel_beside_another_kernel_than_the_default_is_refused() {
+    let node = |kernel_type, words: &[&str]| NodeConfig {
+        kernel_type,
+        extensions: list(words),
+        ..NodeConfig::default()
+    };
+    let none = NodeConfig::default();
+    let default = |words| node(KernelType::Default, words);
+    let devel = ["kernel-devel", "usbguard"];
+    for kernel in [KernelType::Realtime, KernelType::Pages64k] {
+        let both = node(kernel, &devel);
+        let changed = ["kernel-type Changed", "!extensions Changed"];
+        assert_eq!(ids(&none, &both), ["kernel-type Changed", "!extensions Added"]);
+        assert_eq!(ids(&default(&["usbguard"]), &both), changed);
+        assert_eq!(ids(&default(&devel), &both), changed);
+        assert_eq!(ids(&both, &both), ["!extensions Changed"]);
+        assert_eq!(ids(&both, &node(kernel, &["usbguard"])), ["extensions Changed"]);
+        assert_eq!(ids(&both, &default(&devel)), ["kernel-type Changed"]);
+        let refusal = only_refusal(&node(kernel, &[]), &both);
+        assert_eq!(refusal.field, "spec.extensions");
+        for word in ["kernel-devel", kernel.as_str(), "Take one of both out"] {
+            assert!(refusal.reason.contains(word), "{refusal:?}");
+        }
+    }
+    assert_eq!(ids(&none, &default(&devel)), ["extensions Added"]);
+}
+
+#[test]
 fn fips_and_what_only_provisioning_sets_are_refused() {
     let fixed = |id: &str, value: &str| NodeConfig {
         fixed: vec![Fixed {

@@ -10,6 +10,7 @@ mod generate;
 mod laws;
 #[path = "../generate/layered.rs"]
 mod layered;
+mod order;
 mod overlaps;
 mod properties;
 mod size;

@@ -7,7 +7,7 @@ use super::sort::sort;
 use crate::config::{KernelType, NodeConfig, Place};
 use crate::read::diagnosing::Order;
 use crate::read::document::Input;
-use crate::read::makeup::{Makeup, is_base};
+use crate::read::makeup::{Makeup, is_base, merge_order};
 use crate::read::side::Side;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -53,14 +53,11 @@ pub(super) fn side<'a>(inputs: &[Input<'a>], by: Order) -> Option<Side<'a>> {
 }
 
 /// In which order the operator merges configs for a pool.
-fn order<'c>(
-    (role, config, _): &'c (Option<String>, NodeConfig<'_>, bool),
-) -> (bool, &'c str, &'c str) {
-    let role = role_of(role.as_ref());
-    (!is_base(role), config.name.as_ref(), role)
+fn order<'c>((role, config, _): &'c (Option<String>, NodeConfig<'_>, bool)) -> (bool, &'c str) {
+    merge_order(role.as_deref(), &config.name)
 }
 
-/// A config that says nothing is for every node.
+/// A config that says nothing belongs to a pool of workers as well.
 fn role_of(role: Option<&String>) -> &str {
     role.map_or("worker", String::as_str)
 }
