@@ -10,6 +10,7 @@ mod needed;
 mod places;
 mod relations;
 mod says;
+mod systemctl;
 
 use crate::canonical::{self, units_look_equal};
 use crate::config::{File, NodeConfig, Unit};

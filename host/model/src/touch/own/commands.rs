@@ -2,43 +2,29 @@
 //! program or a script does is its owner's affair.
 
 use super::directives::is_known_property;
-use super::needed::is_missed;
-use crate::touch::{ends_the_system, touch_gently};
+use super::systemctl::{self, units_of};
 
-const COMMANDS: [&str; 7] = ["reboot", "poweroff", "halt", "shutdown", "telinit", "init", "kexec"];
-
-const VERBS: [&str; 17] = [
+/// The programs by which the system ends or sleeps, whatever stands behind them.
+const ENDING: [&str; 14] = [
     "reboot",
     "poweroff",
     "halt",
+    "shutdown",
+    "telinit",
+    "init",
     "kexec",
-    "soft-reboot",
-    "exit",
-    "isolate",
-    "default",
-    "rescue",
-    "emergency",
-    "switch-root",
-    "suspend",
-    "sleep",
-    "hibernate",
-    "hybrid-sleep",
-    "suspend-then-hibernate",
-    "when",
+    "killall5",
+    "rtcwake",
+    "systemd-sleep",
+    "systemd-shutdown",
+    "pm-suspend",
+    "pm-hibernate",
+    "stonith_admin",
 ];
 
-/// The verbs of systemctl by which a unit runs no more.
-const STOPPING: [&str; 5] = ["stop", "kill", "mask", "freeze", "disable"];
-
-/// The verbs of systemctl by which a unit stops and starts again.
-const RESTARTING: [&str; 6] = [
-    "restart",
-    "try-restart",
-    "condrestart",
-    "reload-or-restart",
-    "try-reload-or-restart",
-    "force-reload",
-];
+/// Those of them whose names other programs have as verbs of their own (`redis-cli shutdown`, `kubeadm
+/// init`).
+const ALSO_VERBS: [&str; 3] = ["shutdown", "init", "kexec"];
 
 /// The methods on the bus by which the system ends, or another unit is started or
 /// stopped.
@@ -59,8 +45,9 @@ const METHODS: [&str; 14] = [
     "rpmostree",
 ];
 
-/// What runs another command, which stands somewhere behind it.
-const WRAPPERS: [&str; 50] = [
+/// What runs another command, which stands somewhere behind it. What is not listed here is held to be one
+/// as well as far as it names what ends the system; of these, what only who runs them can tell counts, too.
+const WRAPPERS: [&str; 74] = [
     "exec",
     "env",
     "sudo",
@@ -111,6 +98,92 @@ const WRAPPERS: [&str; 50] = [
     "machinectl",
     "coproc",
     "systemd-mount",
+    "setarch",
+    "linux32",
+    "linux64",
+    "i386",
+    "x86_64",
+    "choom",
+    "uclampset",
+    "chronic",
+    "openvt",
+    "bwrap",
+    "firejail",
+    "cgexec",
+    "sg",
+    "systemd-socket-activate",
+    "start-stop-daemon",
+    "gosu",
+    "su-exec",
+    "setuidgid",
+    "s6-setuidgid",
+    "chpst",
+    "softlimit",
+    "fakeroot",
+    "dbus-run-session",
+    "ltrace",
+];
+
+/// How the names of the dynamic loader begin, which runs the program behind it.
+const LOADERS: [&str; 3] = ["ld-linux", "ld64.so", "ld.so"];
+
+/// Those that take more words for the command from elsewhere.
+const FEEDING: [&str; 2] = ["xargs", "parallel"];
+
+/// Options of them whose value is a command, also where they are cut short.
+const COMMAND_OPTIONS: [&str; 4] = ["--command", "--session-command", "--exec", "--startas"];
+
+/// What runs no other command, but prints words, looks at files or moves them, or notes what the system does;
+/// and what a shell has words behind that are no commands.
+const LOOKING: [&str; 48] = [
+    "echo",
+    "printf",
+    "logger",
+    "wall",
+    "mail",
+    "systemd-notify",
+    "systemd-update-utmp",
+    "journalctl",
+    "last",
+    "test",
+    "[",
+    "[[",
+    "for",
+    "case",
+    "export",
+    "set",
+    "read",
+    "local",
+    "return",
+    "grep",
+    "egrep",
+    "fgrep",
+    "cat",
+    "head",
+    "tail",
+    "ls",
+    "stat",
+    "file",
+    "which",
+    "type",
+    "rpm",
+    "auditctl",
+    "sha256sum",
+    "readlink",
+    "realpath",
+    "basename",
+    "chmod",
+    "chown",
+    "chcon",
+    "restorecon",
+    "touch",
+    "mkdir",
+    "rm",
+    "ln",
+    "cp",
+    "mv",
+    "install",
+    "true",
 ];
 
 /// Those of them behind which the command stands at once, if no option does.
@@ -159,6 +232,9 @@ const BY_ARGUMENTS: [&str; 18] = [
     "ipmitool",
 ];
 
+/// Those of them whose names are hardly anything else where they stand behind another program.
+const UNMISTAKABLE: [&str; 5] = ["systemctl", "loginctl", "rpm-ostree", "bootc", "busctl"];
+
 /// What stands for something that only who runs the command can tell.
 const UNKNOWN: [char; 2] = ['%', '$'];
 
@@ -187,12 +263,8 @@ pub(super) fn units_begun(line: &str) -> Vec<String> {
     for Command { words, .. } in commands(line) {
         let behind = words.iter().position(|word| program(word) == "systemctl");
         let behind = behind.and_then(|at| words.get(at + 1..)).unwrap_or_default();
-        for word in behind.iter().filter(|word| !word.starts_with('-')) {
-            units.push(match word.contains('.') {
-                true => (*word).to_owned(),
-                false => format!("{word}.service"),
-            });
-        }
+        let named = behind.iter().filter(|word| !word.starts_with('-'));
+        units.extend(named.flat_map(|word| units_of(word)));
     }
     units
 }
@@ -212,16 +284,19 @@ fn commands(line: &str) -> Vec<Command> {
     for (line, is_part) in [apart, together] {
         let line = line.replace(SEPARATORS, " \n ");
         all.extend(line.split('\n').map(|command| {
-            let words = command.split_whitespace().skip_while(|word| {
-                KEYWORDS.contains(word)
-                    || (word.contains('=') && !word.starts_with('-'))
-                    || word.starts_with(['>', '<'])
-            });
+            let words = command.split_whitespace().skip_while(|word| stands_before(word));
             let words = words.take(MOST_WORDS + 1).map(str::to_owned).collect();
             Command { words, is_part }
         }));
     }
     all
+}
+
+/// Whether a word in a shell stands before a command: a keyword, an assignment or a redirection.
+fn stands_before(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+        || word.contains('=') && !word.starts_with(['-', '='])
+        || word.starts_with(['>', '<'])
 }
 
 impl Command {
@@ -231,45 +306,118 @@ impl Command {
         // Only who runs it can tell what that is.
         match is_unknown_program(first) {
             true => !self.is_part,
-            false => command_ends(program(first), rest, looked_into),
+            false => command_ends(program(first), rest, self.is_part, looked_into),
         }
     }
 }
 
-fn command_ends(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
+fn command_ends(program: &str, rest: &[&str], is_part: bool, looked_into: &mut usize) -> bool {
+    if is_wrapper(program) {
+        return wrapper_ends(program, rest) || wrapped_ends(program, rest, looked_into);
+    }
     if SHELLS.contains(&program) {
-        return shell_ends(rest);
+        // What it takes as a command is judged as that.
+        let has_command = rest.iter().any(|word| is_short(word, 'c'));
+        return shell_ends(rest, looked_into)
+            || !is_part && !has_command && names_the_end(program, rest, looked_into);
     }
-    if !WRAPPERS.contains(&program) {
-        return program_ends(program, rest);
-    }
-    if wrapper_ends(program, rest) {
-        return true;
-    }
-    // Which of the words is the command depends on the options of each wrapper.
+    // What a part says may be a sentence. Where it is a command, it is found in the whole line, too.
+    program_ends(program, rest, is_part) || !is_part && names_the_end(program, rest, looked_into)
+}
+
+fn is_wrapper(program: &str) -> bool {
+    WRAPPERS.contains(&program) || LOADERS.iter().any(|begin| program.starts_with(begin))
+}
+
+/// Whether a command behind a wrapper ends the system. Which of the words is the command depends on the
+/// options of each wrapper.
+fn wrapped_ends(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
     let mut is_named = false;
     let mut at_once = AT_ONCE.contains(&program);
+    let mut is_fed = FEEDING.contains(&program);
     for (at, word) in rest.iter().enumerate() {
         let behind = rest.get(at + 1..).unwrap_or_default();
-        let inner = self::program(word);
+        let inner = self::program(command_of(word));
         if !is_named && inner.contains(UNKNOWN) && !word.contains('=') {
             return true;
         }
+        let is_shell = SHELLS.contains(&inner);
+        let is_by_arguments = BY_ARGUMENTS.contains(&inner);
         // Each is held against all that stands behind it.
-        *looked_into += usize::from(BY_ARGUMENTS.contains(&inner) || SHELLS.contains(&inner));
-        if *looked_into > MOST_PROGRAMS {
+        *looked_into += usize::from(is_by_arguments || is_shell);
+        if *looked_into > MOST_PROGRAMS || is_fed && is_by_arguments {
             return true;
         }
-        if program_ends(inner, behind) || !is_named && SHELLS.contains(&inner) && shell_ends(behind)
+        if program_ends(inner, behind, false)
+            || !is_named && is_shell && shell_ends(behind, looked_into)
         {
             return true;
         }
-        let is_wrapper = WRAPPERS.contains(&inner);
+        let is_wrapper = is_wrapper(inner);
         is_named |= !is_wrapper && (at_once && is_plain(word) || is_program(word));
         at_once &= is_wrapper || word.contains('=');
         at_once |= AT_ONCE.contains(&inner);
+        is_fed |= FEEDING.contains(&inner);
     }
     false
+}
+
+/// The command in a word that is an option with a command; any other word stays.
+fn command_of(word: &str) -> &str {
+    let is_cut_from = |option: &str, whole: &&str| option.len() > 2 && whole.starts_with(option);
+    match word.split_once('=') {
+        Some((option, value)) if COMMAND_OPTIONS.iter().any(|whole| is_cut_from(option, whole)) => {
+            value
+        }
+        Some(_) => word,
+        None => word.strip_prefix("-c").filter(|rest| !rest.is_empty()).unwrap_or(word),
+    }
+}
+
+/// Whether a word behind a program ends the system if that program runs it. Nobody can list what runs
+/// others, so each one may, but those that are known not to.
+fn names_the_end(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
+    if LOOKING.contains(&program) {
+        return false;
+    }
+    for (at, word) in rest.iter().enumerate() {
+        let behind = rest.get(at + 1..).unwrap_or_default();
+        let inner = base(word);
+        if is_the_end(word, behind) {
+            return true;
+        }
+        if UNMISTAKABLE.contains(&inner) {
+            *looked_into += 1;
+            if *looked_into > MOST_PROGRAMS || program_ends(inner, behind, false) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Whether a word is a program by which the system ends: by its path, also as the value of an option, or by
+/// its name where that is no verb of another program.
+fn is_the_end(word: &str, behind: &[&str]) -> bool {
+    let path = word.split_once('=').map_or(word, |(_, value)| value);
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_path = directory.split('/').any(|part| matches!(part, "bin" | "sbin"));
+    if !ENDING.contains(&name) || !is_path && word != name {
+        return false;
+    }
+    let next = behind.first().copied().unwrap_or_default();
+    match name {
+        // Without a level it is the first process of a container.
+        "init" => is_level(next),
+        name => {
+            is_path || !ALSO_VERBS.contains(&name) || next.starts_with(['-', '+']) || next == "now"
+        }
+    }
+}
+
+/// Whether a word is a level that `init` brings a system to.
+fn is_level(word: &str) -> bool {
+    matches!(word.as_bytes(), [b'0'..=b'6' | b's' | b'S' | b'q' | b'Q' | b'u' | b'U'])
 }
 
 /// Whether a word behind a wrapper is no option, no assignment and no number.
@@ -286,24 +434,54 @@ fn is_program(word: &str) -> bool {
 }
 
 /// Whether what a shell runs ends the system.
-fn shell_ends(rest: &[&str]) -> bool {
-    let is_option = |word: &str| word.starts_with('-') && word.contains('c');
-    // A variable may be the option.
-    if rest.first().is_some_and(|word| word.contains(UNKNOWN)) {
+fn shell_ends(rest: &[&str], looked_into: &mut usize) -> bool {
+    let option = rest.iter().position(|word| is_short(word, 'c'));
+    let (before, behind) = rest.split_at(option.unwrap_or(rest.len()));
+    // A variable may be the option, or the script.
+    if first_words(before, false).any(|at| before.get(at).is_some_and(|it| it.contains(UNKNOWN))) {
         return true;
     }
-    let Some(option) = rest.iter().position(|word| is_option(word)) else { return false };
-    let behind = rest.get(option + 1..).unwrap_or_default();
-    // More options may follow, and one of them may have a value.
-    let is_more = |word: &&str| word.starts_with(['-', '+']);
-    let first = behind.iter().take_while(|word| is_more(word)).count();
-    let most = if first == 0 { 1 } else { 2 };
-    (first..first + most).any(|at| {
-        let Some((word, rest)) = behind.get(at..).and_then(<[&str]>::split_first) else {
-            return false;
-        };
-        is_unknown_program(word) && !word.contains('=') || program_ends(program(word), rest)
+    let Some((option, behind)) = behind.split_first() else { return false };
+    first_words(behind, takes_word(option)).enumerate().any(|(nth, at)| {
+        let words = behind.get(at..).unwrap_or_default();
+        let before = words.iter().take_while(|word| stands_before(word)).count();
+        let words = words.get(before..).unwrap_or_default();
+        let Some((word, rest)) = words.split_first() else { return false };
+        let program = program(word);
+        // Each could hold others again, and is held against all that stands behind it.
+        let is_more = nth > 0 || SHELLS.contains(&program) || is_wrapper(program);
+        *looked_into += usize::from(is_more);
+        *looked_into > MOST_PROGRAMS
+            || is_unknown_program(word)
+            || command_ends(program, rest, false, looked_into)
     })
+}
+
+/// Where the first word may stand that is no option of a shell, and no value of one. `may_be_value`: an
+/// option before them may have one.
+fn first_words<'w>(words: &'w [&str], mut may_be_value: bool) -> impl Iterator<Item = usize> + 'w {
+    let mut is_found = false;
+    words.iter().enumerate().filter_map(move |(at, word)| {
+        if is_found {
+            return None;
+        }
+        if word.starts_with(['-', '+']) {
+            may_be_value |= takes_word(word);
+            return None;
+        }
+        is_found = !may_be_value;
+        may_be_value = false;
+        Some(at)
+    })
+}
+
+/// Whether an option of a shell may have the next word as its value: `-o`, also among others, `--rcfile`
+/// and `--init-file`. Bash takes long options with one dash, too.
+fn takes_word(option: &str) -> bool {
+    match option.strip_prefix("--") {
+        Some(long) => matches!(long, "rcfile" | "init-file"),
+        None => option.contains(['o', 'O']) || option.ends_with("file"),
+    }
 }
 
 /// Whether the options of a wrapper do more than run a command.
@@ -372,30 +550,23 @@ fn is_short(word: &str, option: char) -> bool {
     word.starts_with('-') && !word.starts_with("--") && word.contains(option)
 }
 
-fn program_ends(program: &str, rest: &[&str]) -> bool {
-    if COMMANDS.contains(&program) {
+/// Whether a program ends the system by itself, or by what stands behind it. It may be a part of a command.
+fn program_ends(program: &str, rest: &[&str], is_part: bool) -> bool {
+    if ENDING.contains(&program) {
         return true;
     }
     let says = |wanted: &[&str]| rest.iter().any(|word| wanted.contains(word));
     let is_unknown = || rest.iter().any(|word| word.contains(UNKNOWN));
     match program {
-        "systemctl" => {
-            let verbs: Vec<&str> =
-                rest.iter().copied().filter(|word| !word.starts_with('-')).collect();
-            let stops = verbs.iter().any(|word| STOPPING.contains(word));
-            let restarts = verbs.iter().any(|word| RESTARTING.contains(word));
-            let ends =
-                |unit: &str| ends_the_system(unit) || ends_the_system(&format!("{unit}.service"));
-            is_unknown()
-                || rest
-                    .iter()
-                    .any(|word| word.contains(['*', '?', '[']) || word.contains("isolate"))
-                || verbs.iter().any(|verb| VERBS.contains(verb))
-                || verbs.iter().any(|unit| ends(unit))
-                || stops && verbs.iter().any(|unit| is_stopped_at_a_cost(unit))
-                || restarts && verbs.iter().any(|unit| is_restarted_at_a_cost(unit))
-        }
-        "loginctl" => is_unknown() || says(&VERBS),
+        "systemctl" => is_unknown() || systemctl::ends(rest, is_part),
+        // It calls systemctl with the two the other way round.
+        "service" => match rest {
+            [unit, verb, ..] if !unit.starts_with('-') => {
+                is_unknown() || systemctl::ends(&[verb, unit], true)
+            }
+            _ => is_unknown(),
+        },
+        "loginctl" => is_unknown() || says(&systemctl::ENDING),
         "rpm-ostree" => {
             is_unknown()
                 || says(&["--reboot", "finalize-deployment"])
@@ -413,14 +584,7 @@ fn program_ends(program: &str, rest: &[&str]) -> bool {
         // The first process of the system, or all of them.
         "kill" => kills_the_first(rest),
         "pkill" | "killall" => is_unknown() || says(&["systemd", "init"]),
-        "killall5"
-        | "rtcwake"
-        | "systemd-sleep"
-        | "systemd-shutdown"
-        | "pm-suspend"
-        | "pm-hibernate"
-        | "machine-config-daemon"
-        | "stonith_admin" => true,
+        "machine-config-daemon" => true,
         "ipmitool" => is_unknown() || says(&["power", "chassis"]),
         other => other.starts_with("fence_"),
     }
@@ -437,21 +601,4 @@ fn kills_the_first(rest: &[&str]) -> bool {
     let is_own = |word: &str| word.contains("PID") || word.contains("pid");
     let is_first = |word: &str| matches!(word.parse(), Ok(1_i64 | -1));
     words.any(|word| is_first(word) || word.contains(UNKNOWN) && !is_own(word))
-}
-
-/// As systemctl takes names: a service if it does not say.
-fn is_stopped_at_a_cost(unit: &str) -> bool {
-    match unit {
-        verb if STOPPING.contains(&verb) => false,
-        unit if unit.contains('.') => is_missed(unit),
-        unit => is_missed(&format!("{unit}.service")),
-    }
-}
-
-fn is_restarted_at_a_cost(unit: &str) -> bool {
-    match unit {
-        verb if RESTARTING.contains(&verb) => false,
-        unit if unit.contains('.') => touch_gently(unit).is_err(),
-        unit => touch_gently(&format!("{unit}.service")).is_err(),
-    }
 }

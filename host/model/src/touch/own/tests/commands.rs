@@ -109,10 +109,244 @@ fn a_command_that_ends_the_system_is_found_behind_wrappers_and_in_shells() {
     }
 }
 
+/// Whether a unit that runs a command is touched gently.
+fn is_gentle(command: &str) -> bool {
+    why(&unit(&format!("[Service]\nExecStart={command}\n")), "a.service").is_none()
+}
+
+/// Tells which commands of two lists are not judged as they are to be, all at once.
+fn assert_judged(ending: &[&str], gentle: &[&str]) {
+    let missed: Vec<_> = ending.iter().filter(|command| is_gentle(command)).collect();
+    let wrong: Vec<_> = gentle.iter().filter(|command| !is_gentle(command)).collect();
+    assert!(missed.is_empty() && wrong.is_empty(), "missed: {missed:#?}\nwrongly held: {wrong:#?}");
+}
+
+#[test]
+fn a_verb_of_systemctl_counts_unless_it_is_known_to_stop_nothing() {
+    assert_judged(
+        &[
+            "/usr/bin/systemctl condstop crio.service",
+            "/usr/bin/systemctl condreload dbus.service",
+            "/usr/bin/systemctl reload-or-try-restart kubepods.slice",
+            "/usr/bin/systemctl reenable --now dbus.service",
+            "/usr/bin/systemctl kill -s KILL crio",
+            "/usr/bin/systemctl freeze kubelet.service",
+            "/usr/bin/systemctl mask --now crio.service",
+            "/usr/bin/systemctl set-property kubepods.slice MemoryMax=1M",
+            "/usr/bin/systemctl set-property kubelet.service MemoryMax=1M",
+            "/usr/bin/systemctl clean kubelet.service",
+            "/usr/bin/systemctl revert kubelet.service",
+            "/usr/bin/systemctl preset kubelet.service",
+            "/usr/bin/systemctl isolate multi-user",
+            // What a later systemd may bring, and what names no unit.
+            "/usr/bin/systemctl new-verb app.service",
+            "/usr/bin/systemctl preset-all",
+            "/usr/bin/systemctl cancel",
+            "/usr/bin/systemctl set-default app.target",
+            "/usr/bin/systemctl add-requires multi-user.target app.service",
+            "/usr/bin/systemctl reload-or-restart --marked",
+            "/usr/bin/systemctl --mark reload-or-restart",
+            // Options, of which some have a value.
+            "/usr/bin/systemctl --no-block stop crio.service",
+            "/usr/bin/systemctl --now disable kubelet",
+            "/usr/bin/systemctl -H localhost stop crio.service",
+            "/usr/bin/systemctl -M .host restart dbus",
+            "/usr/bin/systemctl --machine .host --no-block condstop crio",
+            "/usr/bin/systemctl --user condreload dbus.service",
+            "/usr/bin/systemctl -p show restart kubepods.slice",
+            "/usr/bin/systemctl -qp show restart kubepods.slice",
+            "/usr/bin/systemctl --pro show restart kubepods.slice",
+            "/usr/bin/systemctl --new-flag restart kubepods.slice",
+            "/usr/bin/systemctl -x status stop crio.service",
+            "/usr/bin/systemctl -- condstop crio.service",
+            "/usr/bin/systemctl crio.service condstop",
+            // Names that systemctl or a shell makes of words.
+            "/usr/bin/systemctl stop /var/lib/kubelet",
+            "/usr/bin/systemctl stop /var/lib/containers/",
+            "/usr/bin/systemctl stop /",
+            "/usr/bin/systemctl disable /usr/lib/systemd/system/kubelet.service",
+            "/bin/bash -c 'systemctl stop {crio,kubelet}'",
+            "/bin/sh -c 'systemctl restart `cat /run/units`'",
+            "/bin/sh -c 'cat /run/units | xargs systemctl restart'",
+            "/bin/sh -c 'cat /run/verbs | xargs systemctl'",
+            "/usr/bin/find /run/units -exec systemctl restart {} +",
+            "/sbin/service crio stop",
+            "/sbin/service crio $VERB",
+            "/usr/bin/env service dbus restart",
+        ],
+        &[
+            "/usr/bin/systemctl",
+            "/usr/bin/systemctl condstop chronyd.service",
+            "/usr/bin/systemctl condreload chronyd",
+            "/usr/bin/systemctl --no-block try-restart \"chronyd.service\"",
+            "/bin/sh -c 'systemctl is-active --quiet app && systemctl restart \"app.service\"'",
+            "/usr/bin/systemctl --quiet is-active dbus.service",
+            "/usr/bin/systemctl is-active kubepods.slice multi-user.target",
+            "/usr/bin/systemctl show -p ActiveState --value crio.service",
+            "/usr/bin/systemctl -p ActiveState --value show dbus.service",
+            "/usr/bin/systemctl -pActiveState show dbus.service",
+            "/usr/bin/systemctl --property Id --type=service show dbus.service",
+            "/usr/bin/systemctl status --no-pager -l kubelet",
+            "/usr/bin/systemctl -n 0 status kubelet",
+            "/usr/bin/systemctl cat kubelet.service",
+            "/usr/bin/systemctl list-units --state=failed",
+            "/usr/bin/systemctl daemon-reload",
+            "/usr/bin/systemctl reset-failed",
+            "/usr/bin/systemctl reset-failed kubelet.service",
+            "/usr/bin/systemctl start network-online.target",
+            "/usr/bin/systemctl start --no-block dbus.service",
+            "/bin/sh -c '{ systemctl try-restart app; } || true'",
+            "/usr/bin/systemctl enable --now kubelet.service",
+            "/usr/bin/systemctl unmask crio.service",
+            "/usr/bin/systemctl reload dbus.service",
+            "/usr/bin/systemctl kill -s HUP app.service",
+            "/usr/bin/systemctl set-property app.service MemoryMax=1G",
+            "/usr/bin/systemctl stop /data",
+            "/usr/bin/systemctl restart dbus-org.app",
+            "/bin/sh -c 'systemctl stop app >/dev/null 2>&1'",
+            "/usr/bin/logger 'systemctl is not to be called'",
+            "/sbin/service app restart",
+            "/sbin/service crio status",
+            "/sbin/service --status-all",
+        ],
+    );
+}
+
+#[test]
+fn what_a_shell_runs_is_found_behind_all_of_its_options() {
+    assert_judged(
+        &[
+            "/bin/bash --norc -o pipefail -c reboot",
+            "/bin/bash --rcfile /dev/null -c reboot",
+            "/bin/bash --rcfile /dev/null -c /usr/sbin/reboot",
+            "/bin/bash --rcfile /dev/null -c ${CMD}",
+            "/bin/bash --norc --noprofile -o pipefail -c ${CMD}",
+            "/bin/bash -norc -o pipefail -c reboot",
+            "/bin/bash -rcfile /dev/null -c 'systemctl reboot'",
+            "/bin/bash -c -e -o pipefail -u reboot",
+            "/bin/bash -oc pipefail reboot",
+            "/bin/bash -o pipefail -O extglob -ec reboot",
+            "/bin/bash --init-file /etc/x -o errexit -c 'systemctl condstop crio'",
+            "/bin/bash -c exec\\x20reboot",
+            "/bin/bash -x $SCRIPT",
+            "/bin/bash -euo pipefail $SCRIPT",
+            "/bin/bash --rcfile /dev/null $ARGS",
+            "/bin/sh -c 'sh -c \"bash --norc -c reboot\"'",
+            "/usr/bin/env bash --norc -o pipefail -c reboot",
+        ],
+        &[
+            "/bin/bash --norc -o pipefail -c 'echo reboot'",
+            "/bin/bash --rcfile /dev/null -c 'echo ${NAME}'",
+            "/bin/bash -c 'if test \"$1\" = reboot; then echo b; fi'",
+            "/bin/bash -euo pipefail /usr/local/bin/app.sh $OPTIONS",
+            "/bin/bash -x /usr/local/bin/app.sh $OPTIONS",
+            "/bin/bash --norc /usr/local/bin/app.sh --check",
+            "/bin/bash -c 'A=b exec /usr/bin/app $OPTIONS'",
+            "/bin/bash -c 'for unit in a b; do systemctl is-active app || exit 1; done'",
+            "/bin/bash -c 'while ! systemctl is-active --quiet kubelet; do sleep 5; done'",
+            "/bin/sh -c 'echo \"the node needs a reboot\" >&2'",
+        ],
+    );
+    // Each of these shells could be handed on to each other one.
+    let nested = "sh -c -e ".repeat(100);
+    assert!(!is_gentle(&format!("/bin/{nested} true")));
+}
+
+#[test]
+fn what_ends_the_system_is_found_behind_programs_that_nobody_listed() {
+    assert_judged(
+        &[
+            "/usr/bin/setarch x86_64 reboot",
+            "/usr/bin/linux64 reboot",
+            "/usr/bin/linux32 shutdown",
+            "/usr/bin/i386 reboot",
+            "/usr/bin/x86_64 reboot",
+            "/usr/sbin/ip netns exec blue reboot",
+            "/usr/sbin/ip vrf exec blue systemctl reboot",
+            "/usr/bin/choom -n 5 -- reboot",
+            "/usr/bin/uclampset -m 5 reboot",
+            "/usr/bin/chronic reboot",
+            "/usr/bin/chronic $CMD",
+            "/usr/bin/openvt -- reboot",
+            "/usr/bin/bwrap --dev-bind / / reboot",
+            "/usr/bin/firejail reboot",
+            "/usr/bin/cgexec -g cpu:a reboot",
+            "/usr/bin/sg root reboot",
+            "/usr/bin/sg root -c reboot",
+            "/usr/bin/sg root -creboot",
+            "/usr/bin/su --command=reboot",
+            "/usr/bin/script --com=reboot /dev/null",
+            "/usr/bin/systemd-socket-activate -l 80 reboot",
+            "/sbin/start-stop-daemon --start --exec /sbin/reboot",
+            "/sbin/start-stop-daemon --start --exec=reboot",
+            "/lib64/ld-linux-x86-64.so.2 /usr/sbin/reboot",
+            "/lib64/ld-linux-x86-64.so.2 reboot",
+            "/lib/ld-linux-aarch64.so.1 shutdown",
+            "/opt/run reboot",
+            "/opt/run --quiet -- poweroff",
+            "/opt/run halt -f",
+            "/opt/run /usr/sbin/shutdown",
+            "/opt/run shutdown -r now",
+            "/opt/run shutdown +5",
+            "/opt/run init 6",
+            "/opt/run /sbin/init 0",
+            "/opt/run telinit 6",
+            "/opt/run kexec -e",
+            "/opt/run --exec=/usr/sbin/reboot",
+            "/opt/run ../../usr/sbin//reboot",
+            "/opt/run systemctl reboot",
+            "/opt/run /usr/bin/systemctl condstop crio",
+            "/opt/run rpm-ostree upgrade --reboot",
+            "/opt/run rtcwake -m mem",
+            "/bin/sh -c 'true; /opt/run reboot'",
+            "/bin/sh -c '/opt/run reboot'",
+            "/bin/sh /opt/run.sh reboot",
+            "/usr/bin/busybox reboot",
+            "/usr/bin/toybox reboot",
+            "/usr/bin/ssh localhost reboot",
+            "/usr/bin/stdbuf -oL reboot",
+        ],
+        &[
+            "/usr/bin/logger reboot",
+            "/usr/bin/logger 'the node needs a reboot now'",
+            "/usr/bin/systemd-notify --status 'waits for a reboot'",
+            "/usr/bin/echo /usr/sbin/reboot",
+            "/usr/bin/test -x /usr/sbin/reboot",
+            "/bin/sh -c '[ -x /sbin/shutdown ] && echo reboot'",
+            "/bin/sh -c 'grep -q reboot /proc/cmdline || printf reboot'",
+            "/bin/sh -c 'for word in reboot halt; do echo b; done'",
+            "/usr/bin/rpm -qf /usr/sbin/reboot",
+            "/usr/sbin/auditctl -w /usr/sbin/reboot -p x",
+            "/usr/bin/last -x reboot",
+            "/usr/bin/touch /run/app/reboot",
+            "/opt/run /run/app/reboot",
+            "/usr/lib/systemd/systemd-update-utmp reboot",
+            "/usr/lib/systemd/systemd-update-utmp shutdown",
+            "/usr/bin/redis-cli -p 6379 shutdown",
+            "/usr/bin/redis-cli shutdown nosave",
+            "/usr/bin/mysqladmin shutdown",
+            "/usr/bin/kubeadm init --config /etc/a.yaml",
+            "/usr/bin/podman run --init --rm a /sbin/init",
+            "/usr/bin/podman exec a app init",
+            "/usr/bin/app --reboot",
+            "/usr/bin/app --on-failure=reboot",
+            "/usr/sbin/ip link set $DEVICE up",
+            "/usr/bin/podman kill $NAME",
+            "/usr/local/bin/kubenswrapper /usr/bin/kubelet $ARGS",
+            "/opt/run systemctl status kubelet",
+        ],
+    );
+}
+
 #[test]
 fn a_unit_that_a_command_starts_counts_too() {
     let ends = ("evil.service", "[Unit]\nSuccessAction=reboot\n");
-    for command in ["systemctl start evil", "sh -c 'systemctl --no-block restart evil.service'"] {
+    for command in [
+        "systemctl start evil",
+        "sh -c 'systemctl --no-block restart evil.service'",
+        "systemctl enable --now /opt/app/evil.service",
+        "systemctl condreload evil",
+    ] {
         let text = format!("[Service]\nExecStart=/usr/bin/{command}\n");
         assert!(why(&units(&[ends, ("a.service", &text)]), "a.service").is_some(), "{command}");
     }
