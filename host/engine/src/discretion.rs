@@ -14,6 +14,10 @@ use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict}
 const UNSHOWN: &str = "The policy was offered a secret, so its reason, which might quote it, is not \
                        shown: it can declare the sentence as one of its `reasons`.";
 
+/// The same of a policy that comes with the program: nobody who reads it can change that one.
+const UNSHOWN_OF_BUILTIN: &str = "It was offered a file that not everybody on a node may read, so its reason, which might quote \
+     that, is not shown: plan the same change with such files left out, or of mode 0644, to see it.";
+
 /// In place of the message of a failure that might quote a secret.
 const UNSHOWN_FAILURE: &str =
     "It was offered secrets, so what it said, which might quote them, is not shown.";
@@ -25,13 +29,15 @@ pub(crate) enum Discretion<'w> {
     Free,
     /// It was offered one: only texts that it had before are shown. The names of units
     /// count as such texts, unless the policy comes with the program.
-    Bound { words: &'w Words, units: bool },
+    Bound { words: &'w Words, is_builtin: bool },
 }
 
 impl<'w> Discretion<'w> {
     pub(crate) fn of(call: &Call<'w, '_>) -> Discretion<'w> {
         match offers_secret(call.changes, call.unchanged) {
-            true => Discretion::Bound { words: call.words, units: call.layer != Layer::Builtin },
+            true => {
+                Discretion::Bound { words: call.words, is_builtin: call.layer == Layer::Builtin }
+            }
             false => Discretion::Free,
         }
     }
@@ -84,14 +90,15 @@ impl<'w> Discretion<'w> {
         changes: &[&Change<'_>],
         mut verdicts: Vec<Option<Verdict>>,
     ) -> Result<Vec<Option<Verdict>>, Failure> {
-        let Discretion::Bound { words, units } = self else { return Ok(verdicts) };
+        let Discretion::Bound { words, is_builtin } = self else { return Ok(verdicts) };
+        let unshown = if is_builtin { UNSHOWN_OF_BUILTIN } else { UNSHOWN };
         for (change, verdict) in changes.iter().zip(&mut verdicts) {
             let Some(verdict) = verdict else { continue };
             if !(verdict.reason.is_empty() || words.know_reason(&verdict.reason)) {
-                verdict.reason = UNSHOWN.to_owned();
+                unshown.clone_into(&mut verdict.reason);
             }
             let Answer::Act(actions) = &verdict.answer else { continue };
-            if units && !actions.iter().all(|action| is_known(action, words)) {
+            if !is_builtin && !actions.iter().all(|action| is_known(action, words)) {
                 return Err(failure(
                     FailureKind::InvalidUnit,
                     format!(

@@ -7,14 +7,16 @@ mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Guest, classifying, sandbox};
+use support::{Guest, act, answering, claim, classifying, described, sandbox};
 use tread_engine::limits::Limits;
 use tread_engine::planner::{
     Answers, CallRecord, Remembered, Shadows, Together, Unplanned, plan, plan_together,
 };
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::Sandbox;
+use tread_model::description::{Claim, Description};
 use tread_model::digest::Sha256;
+use tread_model::effect::Effect;
 use tread_model::plan::Plan;
 use tread_model::plan::compare::Shadow;
 use tread_model::read::{Input, sides};
@@ -89,6 +91,31 @@ fn what_many_pools_get_is_asked_once_and_what_only_one_gets_for_that_one() {
         assert_eq!(made.len(), calls, "{files:?}");
         assert_eq!(together, alone, "{files:?}");
     }
+}
+
+#[test]
+fn an_admins_policy_is_offered_what_another_one_answered_as_a_change_alone() {
+    let admins = |name: &str, with_unchanged: bool, guest: Guest| {
+        let claim = Claim { with_unchanged, ..claim("file:/etc/*", Effect::None, Effect::None) };
+        let exported = Description { name: name.to_owned(), claims: vec![claim], ..described() };
+        let section = Some(serde_json::to_vec(&exported).unwrap());
+        let component = Guest { exported, section, ..guest }.component().into();
+        let (wishes, limits) = (Wishes::default(), Limits::default());
+        Policy::new(component, None, Layer::Admin, wishes, &limits).unwrap()
+    };
+    // It traps where it is offered anything beside the change; an empty list stands where nothing was
+    // written.
+    let alone = "(if (local.get $unchanged-len) (then (unreachable))) (i32.const 100000)";
+    let policies = set(vec![
+        admins("first", false, answering(vec![act(0, &[])])),
+        admins("second", true, classifying(alone)),
+    ]);
+    let sides = [config(&[]), config(&[("/etc/a", "a")])];
+    let sides = [sides[0].as_str(), &sides[1]];
+    let sandbox = sandbox(Limits::default());
+    let (_, _, _, calls) = both(&sandbox, &policies, None, &Answers::default(), sides);
+    assert_eq!(asked(&calls), ["first", "second"]);
+    assert!(calls.iter().all(|call| call.failure.is_none()), "{calls:?}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl<'r, 'a> Round<'r, 'a> {
             if self.has_ended() {
                 return Ok(());
             }
-            let entries = self.neighbours(policy)?;
+            let entries = self.neighbours(policy, &offer)?;
             let question = Asked { policy, offer, entries };
             // What an admin's policies are asked follows from what the ones before said.
             match policy.identity.layer {
@@ -164,8 +164,9 @@ impl<'r, 'a> Round<'r, 'a> {
         }
     }
 
-    /// What the policy claims `with-unchanged`, as it stands on both sides.
-    fn neighbours(&self, policy: &Policy) -> Result<Vec<Entry<'a>>, Problems> {
+    /// What the policy claims `with-unchanged`, as it stands on both sides. `offer` are the changes
+    /// that it is asked about.
+    fn neighbours(&self, policy: &Policy, offer: &[usize]) -> Result<Vec<Entry<'a>>, Problems> {
         if !policy.sees_unchanged() {
             return Ok(Vec::new());
         }
@@ -175,7 +176,11 @@ impl<'r, 'a> Round<'r, 'a> {
         let mut entries = unchanged(old, new, |id| policy.wants_unchanged(id) && !has_changed(id))?;
         // What an admin answered for is not offered to this policy as a change. It
         // still belongs to the whole that the policy compares, and is taken as done.
-        for (change, said) in self.comparison.changes.iter().zip(&self.statements) {
+        for (index, (change, said)) in changes.iter().zip(&self.statements).enumerate() {
+            // Another policy of the admin layer is offered it all the same.
+            if offer.binary_search(&index).is_ok() {
+                continue;
+            }
             let answered =
                 said.iter().any(|it| it.policy.layer == Layer::Admin && has_answered(it));
             let there = change.after != State::Absent;

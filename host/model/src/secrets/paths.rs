@@ -5,16 +5,16 @@
 /// absolute and clean.
 pub(super) fn is_known(path: &str) -> bool {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-    is_credential(directory, name)
-        || is_private_key(directory, name)
-        || is_kubeconfig(directory, name)
+    let parent = last(directory);
+    is_credential(directory, parent, name)
+        || is_private_key(directory, parent, name)
+        || is_kubeconfig(directory, parent, name)
         || is_password_file(path, name)
 }
 
 /// What logs in to registries: pull secrets, and what podman, CRI-O, docker and
 /// ostree keep.
-fn is_credential(directory: &str, name: &str) -> bool {
-    let parent = last(directory);
+fn is_credential(directory: &str, parent: &str, name: &str) -> bool {
     match name {
         "config.json" => directory == "/var/lib/kubelet" || parent == ".docker",
         "auth.json" => {
@@ -34,12 +34,12 @@ fn is_below_containers(directory: &str) -> bool {
 }
 
 /// Private keys of TLS, SSH, WireGuard and Kerberos, and stores of keys.
-fn is_private_key(directory: &str, name: &str) -> bool {
+fn is_private_key(directory: &str, parent: &str, name: &str) -> bool {
     const ENDINGS: [&str; 9] =
         [".key", ".keytab", ".p12", ".pfx", ".jks", "-key.pem", "_key.pem", ".key.pem", ".keys"];
     let is_ssh_key =
         (directory == "/etc/ssh" && name.starts_with("ssh_host_") && name.ends_with("_key"))
-            || (last(directory) == ".ssh" && name.starts_with("id_") && !name.ends_with(".pub"));
+            || (parent == ".ssh" && name.starts_with("id_") && !name.ends_with(".pub"));
     let is_pki = directory == "/etc/pki" || directory.starts_with("/etc/pki/");
     is_ssh_key
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
@@ -53,13 +53,13 @@ fn is_private_key(directory: &str, name: &str) -> bool {
 }
 
 /// What lets its reader act on a cluster.
-fn is_kubeconfig(directory: &str, name: &str) -> bool {
+fn is_kubeconfig(directory: &str, parent: &str, name: &str) -> bool {
     name == "kubeconfig"
         || name.ends_with(".kubeconfig")
         || name.ends_with("-kubeconfig")
         || name.starts_with("kubeconfig-")
         || name.starts_with("kubeconfig.")
-        || (last(directory) == ".kube" && name == "config")
+        || (parent == ".kube" && name == "config")
         || (directory == "/etc/kubernetes" && name == "admin.conf")
         || (directory.starts_with("/etc/kubernetes/")
             && directory.split('/').any(|it| it == "secrets"))
