@@ -100,6 +100,8 @@ pub use change::{Change, Content, Context, Dropin, Edit, Entry, File, State, Uni
 pub use policy::{Claim, Policy};
 #[doc(hidden)]
 pub use serde;
+#[doc(hidden)]
+pub use settings_macro::field_name;
 pub use verdict::{Action, Answer, Effect, Verdict};
 
 /// Makes a [`Policy`] what this crate's component exports. Once a crate. On

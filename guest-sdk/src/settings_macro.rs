@@ -43,12 +43,12 @@ macro_rules! settings {
                 ser::SerializeStruct as _,
             };
 
-            const FIELDS: &[&str] = &[$(stringify!($field)),*];
+            const FIELDS: &[&str] = &[$($crate::field_name(stringify!($field))),*];
 
             impl Serialize for $name {
                 fn serialize<S: Serializer>(&self, to: S) -> ::std::result::Result<S::Ok, S::Error> {
                     let mut fields = to.serialize_struct(stringify!($name), FIELDS.len())?;
-                    $(fields.serialize_field(stringify!($field), &self.$field)?;)*
+                    $(fields.serialize_field($crate::field_name(stringify!($field)), &self.$field)?;)*
                     fields.end()
                 }
             }
@@ -69,7 +69,11 @@ macro_rules! settings {
                     let mut settings = $name::default();
                     while let Some(key) = map.next_key::<::std::string::String>()? {
                         match key.as_str() {
-                            $(stringify!($field) => settings.$field = map.next_value()?,)*
+                            $(
+                                key if key == $crate::field_name(stringify!($field)) => {
+                                    settings.$field = map.next_value()?;
+                                }
+                            )*
                             other => return Err(A::Error::unknown_field(other, FIELDS)),
                         }
                     }
@@ -88,6 +92,19 @@ macro_rules! settings {
     };
 }
 
+/// What a field is called in JSON: a keyword of Rust's is written as `r#type`.
+///
+/// ```
+/// assert_eq!(tread_guest_sdk::field_name("r#type"), "type");
+/// ```
+#[doc(hidden)]
+pub const fn field_name(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::json;
@@ -98,16 +115,17 @@ mod tests {
             /// A list.
             names: Vec<String> = vec!["a".to_string()],
             many: u32 = 7,
+            r#type: bool = false,
         }
     }
 
     #[test]
     fn settings_are_written_and_read_and_those_that_are_left_out_have_their_defaults() {
         let text = serde_json::to_string(&Settings::default()).unwrap();
-        assert_eq!(text, r#"{"names":["a"],"many":7}"#);
+        assert_eq!(text, r#"{"names":["a"],"many":7,"type":false}"#);
         assert_eq!(json::read::<Settings>(&text).unwrap(), Settings::default());
-        let read: Settings = json::read(r#"{"many": 8}"#).unwrap();
-        assert_eq!(read, Settings { many: 8, ..Settings::default() });
+        let read: Settings = json::read(r#"{"many": 8, "type": true}"#).unwrap();
+        assert_eq!(read, Settings { many: 8, r#type: true, ..Settings::default() });
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Builders for unit tests, which need no WebAssembly.
 //!
 //! [`verdict`] and [`verdicts`] hold an answer to what tread itself would hold
-//! it to, so that a policy that passes here is not a failure there.
+//! it to, as far as the answer and the claims tell. What depends on all of a config,
+//! or on secrets, is found by `tread policy test`.
 //!
 //! ```
 //! use tread_guest_sdk::test;
@@ -10,7 +11,7 @@
 //! ```
 
 use crate::units::touch_gently;
-use crate::{Change, Content, Context, Effect, Entry, File, Policy, State, Unit, Verdict};
+use crate::{Action, Change, Content, Context, Effect, Entry, File, Policy, State, Unit, Verdict};
 
 /// A file of root's with mode 0644 whose text changed.
 ///
@@ -157,7 +158,7 @@ pub fn verdict<P: Policy>(change: Change) -> Verdict {
 /// If the policy does not claim what it is offered, finds fault with the
 /// settings, or gives an answer that tread would not accept: another number of
 /// verdicts than changes, beyond the claim, without a reason, with a name that
-/// is no unit's.
+/// is no unit's, with more than 64 actions, or with a boot without a drain.
 ///
 /// ```no_run
 /// # use tread_guest_sdk::{Policy, test};
@@ -195,6 +196,9 @@ pub fn verdicts<P: Policy>(
     verdicts
 }
 
+/// The actions of a verdict that tread takes.
+const MOST_ACTIONS: usize = 64;
+
 /// What tread would find wrong with a verdict.
 fn accept<P: Policy>(change: &Change, verdict: &Verdict) -> Result<(), String> {
     let mut claims = P::CLAIMS.iter().filter(|claim| claim.matches(&change.id)).peekable();
@@ -211,9 +215,17 @@ fn accept<P: Policy>(change: &Change, verdict: &Verdict) -> Result<(), String> {
     if verdict.reason().len() > 512 {
         return Err("the reason is longer than 512 bytes".to_string());
     }
+    if verdict.actions().len() > MOST_ACTIONS {
+        return Err(format!("a verdict may have {MOST_ACTIONS} actions"));
+    }
     for action in verdict.actions() {
-        if let crate::Action::Reload(unit) | crate::Action::Restart(unit) = action {
-            touch_gently(unit).map_err(|why| format!("an action names {unit:?}, which {why}"))?;
+        match action {
+            Action::Reload(unit) | Action::Restart(unit) => touch_gently(unit)
+                .map_err(|why| format!("an action names {unit:?}, which {why}"))?,
+            Action::RebootUndrained => {
+                return Err("only the admin layer may ask for a boot without a drain".to_string());
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -230,4 +242,42 @@ fn accept<P: Policy>(change: &Change, verdict: &Verdict) -> Result<(), String> {
 /// ```
 pub fn most<P: Policy>() -> Effect {
     P::CLAIMS.iter().map(crate::Claim::most).max().unwrap_or(Effect::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Claim;
+
+    struct Boots;
+
+    impl Policy for Boots {
+        type Settings = ();
+        const NAME: &'static str = "boots";
+        const VERSION: &'static str = "1.0.0";
+        const SUMMARY: &'static str = "Boots";
+        const CLAIMS: &'static [Claim] = &[Claim::on("file:/etc/*", Effect::None, Effect::Reboot)];
+
+        fn classify((): &(), _: &Change, _: &Context<'_>) -> Verdict {
+            Verdict::abstain()
+        }
+    }
+
+    #[test]
+    fn what_tread_would_not_take_is_not_accepted() {
+        let change = file("/etc/a", "a", "b");
+        let reload = || Action::reload("a.service");
+        for (actions, says) in [
+            (vec![Action::Reboot], ""),
+            (vec![reload(); MOST_ACTIONS], ""),
+            (vec![reload(); MOST_ACTIONS + 1], "64 actions"),
+            (vec![Action::RebootUndrained], "only the admin layer"),
+            (vec![Action::reload("poweroff.target")], "an action names \"poweroff.target\""),
+        ] {
+            let fault = accept::<Boots>(&change, &Verdict::act(actions, "because")).err();
+            assert!(fault.unwrap_or_default().contains(says), "{says}");
+        }
+        assert!(accept::<Boots>(&change, &Verdict::act(vec![Action::Reboot], "a")).is_ok());
+        assert!(accept::<Boots>(&change, &Verdict::act(vec![reload(); 64], "a")).is_ok());
+    }
 }
