@@ -16,6 +16,8 @@
 mod ci;
 #[path = "house/circles.rs"]
 mod circles;
+#[path = "house/image.rs"]
+mod image;
 #[path = "house/interrupted.rs"]
 mod interrupted;
 #[path = "house/literals.rs"]
