@@ -482,3 +482,18 @@ fn an_operation_that_stands_keeps_another_one_from_beginning() {
     let Ready { record, new } = ready(&bed.tree());
     assert!(matches!(journal.write(&record, &new), Err(JournalError::Unsettled)));
 }
+
+#[test]
+fn an_operation_that_only_waits_for_a_boot_is_not_in_the_way_of_the_next_one() {
+    let bed = bed();
+    assert!(!is_in_the_way(&bed.tree()).unwrap(), "nothing stands");
+    assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+    assert!(is_in_the_way(&bed.tree()).unwrap(), "what was written is not done");
+    let journal = Journal::open(&bed.tree()).unwrap();
+    journal.note(&Note::Waits { boot: "this".to_owned() }).unwrap();
+    assert!(!is_in_the_way(&bed.tree()).unwrap());
+    journal.note(&Note::Degraded { boot: "this".to_owned() }).unwrap();
+    assert!(!is_in_the_way(&bed.tree()).unwrap(), "how far it came is as before");
+    bed.file(&format!("{STATE}/operation/record"), "nobody can read this\n");
+    assert!(is_in_the_way(&bed.tree()).unwrap(), "what it is about is not known");
+}

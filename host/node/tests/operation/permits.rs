@@ -1,7 +1,7 @@
 //! Permits that end before they are used.
 
 use crate::node::{Bed, config, unit_with};
-use crate::reload;
+use crate::{reload, restart};
 use futures::future::LocalBoxFuture;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -155,4 +155,22 @@ fn once_it_was_reported_as_degraded_it_boots_no_more_without_a_permit() {
     bed.reboot();
     let ended = bed.go_on().unwrap();
     assert!(matches!(ended, Ended::WentBack { .. }), "{ended:?}");
+}
+
+#[test]
+fn a_permitted_boot_that_an_admin_brings_about_covers_the_one_by_which_the_node_goes_back() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    // The unit does not start with that, for which the node has to boot.
+    bed.until_staged(&config("bad"), &restart());
+    // The boot is permitted, and neither logind nor systemd boots the node.
+    let ended = bed.go_on_without_a_bus().unwrap();
+    assert!(matches!(ended, Ended::Degraded { .. }), "{ended:?}");
+    bed.reboot();
+    // With that config nobody could reach the node to permit another boot.
+    assert_eq!(bed.until_it_boots_without_a_permit(), End::Reboot);
+    bed.boot();
+    let ended = bed.go_on().unwrap();
+    assert!(matches!(ended, Ended::WentBack { .. }), "{ended:?}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+    assert_eq!(bed.machine.boots().len(), 3);
 }
