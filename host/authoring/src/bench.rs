@@ -174,7 +174,7 @@ fn measure(args: &BenchArgs, bytes: &[u8], sandbox: &Sandbox) -> Result<Report> 
         Some(path) => {
             let mut silent = 0;
             for (file, case) in read_cases(path)? {
-                let named = || format!("{file} ({})", case.title);
+                let named = || line(&format!("{file} ({})", case.title));
                 let settings = case.settings.get(&plain.identity.policy);
                 let settings = settings.and_then(|it| it.as_object().cloned());
                 let policy = match settings {

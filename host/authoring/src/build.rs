@@ -9,9 +9,10 @@ use crate::in_cluster::warn_of_wide;
 use anyhow::Result;
 use serde_json::Map;
 use source::Built;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use tread_console::exit::Exit;
+use tread_console::print::{line, warn};
 use tread_engine::policy::complete_settings;
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_loading::file;
@@ -59,7 +60,7 @@ pub fn run(args: &BuildArgs, out: &mut impl Write) -> Result<Exit> {
     if built.declarations.needs_secrets {
         writeln!(out, "  needs to read secrets")?;
     }
-    warn_of_wide(&description.claims)?;
+    warn_of_wide(&description.claims);
     let imports = match built.imports.as_slice() {
         [] => "nothing".to_owned(),
         imports => imports.join(", "),
@@ -67,12 +68,10 @@ pub fn run(args: &BuildArgs, out: &mut impl Write) -> Result<Exit> {
     writeln!(out, "  imports {imports}")?;
     writeln!(out, "{}: {} bytes, {}", built.path.display(), built.size, built.digest)?;
     if let Some(failure) = refused_defaults(&built)? {
-        writeln!(
-            io::stderr(),
-            "warning: it refuses its own default settings ({}), and fails wherever nobody sets \
-             others",
-            failure.message
-        )?;
+        warn(&format!(
+            "it refuses its own default settings ({}), and fails wherever nobody sets others",
+            line(&failure.message)
+        ));
     }
     Ok(Exit::Done)
 }

@@ -44,6 +44,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tread_console::inputs::{self, NamedBytes};
+use tread_console::print::{line, shown};
 use tread_model::read::{Input, document_values};
 
 /// A change of configuration, and what it is expected to cost.
@@ -86,15 +87,15 @@ struct Written {
 /// The files with cases that a path names: itself, or those of a folder that end
 /// in .yaml or .yml, in order of name.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>> {
-    let shown = path.display();
+    let name = shown(path);
     let metadata = fs::metadata(path)
-        .with_context(|| format!("there are no cases at {shown}: name them with --cases"))?;
+        .with_context(|| format!("there are no cases at {name}: name them with --cases"))?;
     if !metadata.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
-    for entry in fs::read_dir(path).with_context(|| format!("cannot read {shown}"))? {
-        let path = entry.with_context(|| format!("cannot read {shown}"))?.path();
+    for entry in fs::read_dir(path).with_context(|| format!("cannot read {name}"))? {
+        let path = entry.with_context(|| format!("cannot read {name}"))?.path();
         if path.extension().is_some_and(|it| it == "yaml" || it == "yml") {
             inputs::check_is_file(&path)?;
             files.push(path);
@@ -103,7 +104,7 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>> {
     files.sort();
     ensure!(
         !files.is_empty(),
-        "{shown} holds no cases: write one into a file there that ends in .yaml, as tread policy \
+        "{name} holds no cases: write one into a file there that ends in .yaml, as tread policy \
          test --help shows it"
     );
     Ok(files)
@@ -116,13 +117,13 @@ pub fn read_file(path: &Path) -> Result<Vec<Case>> {
 
 /// The cases of a file, in their order, or what is wrong with each.
 pub fn read_each(path: &Path) -> Result<Vec<Result<Case>>> {
-    let name = path.display().to_string();
+    let name = shown(path);
     let documents = documents(inputs::read_file(path)?)?;
     let mut titles = BTreeSet::new();
     let mut cases = Vec::with_capacity(documents.len());
     for (number, document) in (1usize..).zip(documents) {
         let title = match document.get("title") {
-            Some(Value::String(title)) => format!(" ({title})"),
+            Some(Value::String(title)) => format!(" ({})", line(title)),
             _ => String::new(),
         };
         let case = case(document, path.parent().unwrap_or(Path::new(""))).and_then(|case| {

@@ -4,23 +4,24 @@
 use anyhow::{Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tread_console::exit::{Exit, unless_nobody_reads};
-use tread_console::print::{json, line};
+use tread_console::print::{json, line, shown};
 use tread_console::sentence::{effects, thousands};
 use tread_console::table;
 use tread_engine::inspect::Inspection;
 use tread_engine::limits::Limits;
 use tread_engine::policy::complete_settings;
 use tread_engine::sandbox::{Sandbox, Spent};
-use tread_loading::manifest::{self, Entry, check_digest};
+use tread_loading::manifest::{self, Entry};
 use tread_loading::what::{What, what};
 use tread_loading::{file, sandbox};
 use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
 use tread_model::digest::Sha256;
 use tread_model::read::Input;
-use tread_model::verdict::Failure;
+use tread_model::verdict::{Failure, FailureKind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,7 +63,10 @@ pub fn run(args: &InspectArgs, out: &mut impl Write) -> Result<Exit> {
     let sandbox = sandbox::for_one(limits.clone())?;
     let packed = packed(&args.file, &bytes)?;
     let module = packed.as_ref().map_or(bytes.as_slice(), |entry| &entry.bytes);
-    let examined = Examined::new(&args.file, module, &sandbox);
+    let mut examined = Examined::new(&args.file, module, &sandbox);
+    if let Some(entry) = &packed {
+        examined.problems.extend(misfits(entry, &examined.inspection.digest));
+    }
     let report =
         Report { packed_in: packed.map(|it| it.place()), ..Report::new(&args.file, &examined) };
     unless_nobody_reads(match args.output {
@@ -75,22 +79,58 @@ pub fn run(args: &InspectArgs, out: &mut impl Write) -> Result<Exit> {
 /// The one module of a manifest, as `tread policy pack` writes it; none if the file is
 /// something else.
 fn packed(path: &Path, bytes: &[u8]) -> Result<Option<Entry>> {
-    let name = path.display().to_string();
+    let name = shown(path);
     let mut modules = manifest::modules(&Input { name: &name, bytes })?;
     if modules.len() > 1 {
         let places: Vec<String> = modules.iter().map(Entry::place).collect();
         bail!(
             "{name} holds {} modules ({}): get the one that is meant with `tread policy unpack \
-             {name} --name NAME`, and inspect that",
+             {name}{}`, and inspect that",
             places.len(),
-            places.join("; ")
+            places.join("; "),
+            telling_apart(&modules)
         );
     }
-    let module = modules.pop();
-    if let Some(module) = &module {
-        check_digest(&name, module)?;
+    Ok(modules.pop())
+}
+
+/// What an option is held against.
+type Field = fn(&Entry) -> &str;
+
+/// The options of `tread policy unpack` that choose one of these, as few as can.
+fn telling_apart(modules: &[Entry]) -> String {
+    let all: [(&str, Field); 3] = [
+        (" --name NAME", |it| it.name.as_str()),
+        (" --namespace NAMESPACE", |it| it.namespace.as_str()),
+        (" --key KEY", |it| it.key.as_str()),
+    ];
+    let mut options = String::new();
+    let mut told: Vec<Vec<&str>> = vec![Vec::new(); modules.len()];
+    for (option, field) in all {
+        let more: Vec<Vec<&str>> = told
+            .iter()
+            .zip(modules)
+            .map(|(told, module)| [told.as_slice(), &[field(module)]].concat())
+            .collect();
+        if different(&more) > different(&told) {
+            options.push_str(option);
+            told = more;
+        }
     }
-    Ok(module)
+    options
+}
+
+fn different(rows: &[Vec<&str>]) -> usize {
+    rows.iter().collect::<BTreeSet<_>>().len()
+}
+
+/// Why a cluster would not take what is packed as it is packed.
+fn misfits(entry: &Entry, digest: &Sha256) -> Vec<Failure> {
+    let unfound = entry.is_loaded().err().map(|why| why.to_string());
+    [(FailureKind::Missing, unfound), (FailureKind::DigestMismatch, entry.mismatch(digest))]
+        .into_iter()
+        .filter_map(|(kind, message)| Some(Failure { kind, message: message? }))
+        .collect()
 }
 
 /// What was found out about a file.
@@ -125,11 +165,13 @@ impl Examined {
         let Some(problem) = self.problems.first() else { return Ok(()) };
         let name = path.display();
         let next = format!("`tread policy inspect {name}` shows all that is known of it");
-        bail!(
+        let why = format!(
             "{name} is {}, and cannot be loaded: {problem}; {}",
             self.what.title,
             self.what.advice.as_ref().unwrap_or(&next)
-        )
+        );
+        // A foreign file may say anything of itself.
+        bail!(line(&why))
     }
 }
 
@@ -352,6 +394,29 @@ fn list(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_tells_modules_apart_is_asked_for() {
+        let options = |all: &[[&str; 3]]| {
+            let entry = |[namespace, name, key]: &[&str; 3]| Entry {
+                namespace: (*namespace).to_owned(),
+                name: (*name).to_owned(),
+                key: (*key).to_owned(),
+                keys: Vec::new(),
+                named_key: None,
+                bytes: Vec::new(),
+                digest: None,
+                settings: None,
+            };
+            telling_apart(&all.iter().map(entry).collect::<Vec<_>>())
+        };
+        assert_eq!(options(&[["n", "a", "k"], ["n", "b", "k"]]), " --name NAME");
+        assert_eq!(options(&[["n", "a", "k"], ["m", "a", "k"]]), " --namespace NAMESPACE");
+        assert_eq!(options(&[["n", "a", "k"], ["n", "a", "l"]]), " --key KEY");
+        assert_eq!(options(&[["n", "a", "k"], ["m", "b", "l"]]), " --name NAME");
+        let three = [["n", "a", "k"], ["n", "a", "l"], ["n", "b", "k"]];
+        assert_eq!(options(&three), " --name NAME --key KEY");
+    }
 
     #[test]
     fn a_setting_is_shown_with_its_default_and_what_else_it_may_be() {

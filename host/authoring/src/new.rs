@@ -60,7 +60,7 @@ pub fn run(args: &NewArgs, out: &mut impl Write) -> Result<Exit> {
     write(&dir, &files)?;
     format(&dir);
     let declared: Vec<_> = claims.iter().map(Claimed::claim).collect();
-    warn_of_wide(&declared)?;
+    warn_of_wide(&declared);
     let name = &args.name;
     writeln!(out, "{name}: a policy to start from, in {}", dir.display())?;
     for (path, _) in &files {

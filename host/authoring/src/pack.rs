@@ -5,9 +5,10 @@ use crate::inspect::Examined;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use tread_console::exit::{Exit, UsageError};
+use tread_console::print::{shown, warn};
 use tread_console::sentence::thousands;
 use tread_console::{inputs, outputs};
 use tread_engine::limits::Limits;
@@ -57,7 +58,7 @@ pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
     check_fits(module.len(), settings.as_ref().map_or(0, |it| it.text.len()))?;
     let policy = load(args, &module, settings.as_ref())?;
     check_name(&policy.identity.policy, Some(policy.identity.digest))?;
-    warn_of_wide(&policy.claims)?;
+    warn_of_wide(&policy.claims);
     let manifest = Manifest {
         namespace: &args.namespace,
         name: &args.name,
@@ -72,19 +73,19 @@ pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
 
     let target = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     if let Some(warning) = too_large_to_apply(&manifest, target) {
-        writeln!(io::stderr(), "warning: {warning}")?;
+        warn(&warning);
     }
     match target {
         None => out.write_all(yaml.as_bytes())?,
         Some(path) => {
-            let shown = path.display();
+            let file = shown(path);
             outputs::write(path, yaml.as_bytes())
-                .with_context(|| format!("the manifest cannot be written to {shown}"))?;
+                .with_context(|| format!("the manifest cannot be written to {file}"))?;
             let Manifest { namespace, name, version, digest, .. } = &manifest;
-            writeln!(out, "{shown}: ConfigMap {namespace}/{name} with {version}")?;
+            writeln!(out, "{file}: ConfigMap {namespace}/{name} with {version}")?;
             writeln!(out, "  module  {} bytes, {digest}", thousands(module.len() as u64))?;
             writeln!(out, "  label   {LABEL}=true marks it as a policy for tread")?;
-            writeln!(out, "  next    {}", apply(&manifest, shown))?;
+            writeln!(out, "  next    {}", apply(&manifest, &file))?;
         }
     }
     Ok(Exit::Done)
@@ -104,8 +105,8 @@ fn check_arguments(args: &PackArgs) -> Result<()> {
     for (what, input) in [("module", Some(&args.file)), ("settings", args.settings.as_ref())] {
         let (Some(output), Some(input)) = (&args.output, input) else { continue };
         if outputs::is_same(output, input) {
-            let shown = output.display();
-            return usage(format!("-o {shown}: the manifest would be written over the {what}"));
+            let output = shown(output);
+            return usage(format!("-o {output}: the manifest would be written over the {what}"));
         }
     }
     Ok(())
@@ -142,7 +143,7 @@ fn load(args: &PackArgs, module: &[u8], settings: Option<&Settings>) -> Result<P
     let policy = template(module, settings.map(|it| it.values.clone()), &sandbox);
     policy.map_err(|failure| match settings {
         Some(settings) => anyhow!("{}: {failure}", settings.name),
-        None => anyhow!("{}: {failure}", args.file.display()),
+        None => anyhow!("{}: {failure}", shown(&args.file)),
     })
 }
 
@@ -202,7 +203,7 @@ fn too_large_to_apply(manifest: &Manifest<'_>, target: Option<&Path>) -> Option<
     if bytes <= MOST_ANNOTATIONS {
         return None;
     }
-    let file = target.map_or_else(|| "-".to_owned(), |path| path.display().to_string());
+    let file = target.map_or_else(|| "-".to_owned(), shown);
     Some(format!(
         "`kubectl apply -f {file}` would fail: it keeps a copy of the object in an annotation, \
          where {} bytes fit, and this needs {}. Use\n  \
@@ -213,7 +214,7 @@ fn too_large_to_apply(manifest: &Manifest<'_>, target: Option<&Path>) -> Option<
     ))
 }
 
-fn apply(manifest: &Manifest<'_>, file: impl std::fmt::Display) -> String {
+fn apply(manifest: &Manifest<'_>, file: &str) -> String {
     let fits = manifest.applied_bytes() <= MOST_ANNOTATIONS;
     format!("kubectl apply {}-f {file}", if fits { "" } else { "--server-side " })
 }

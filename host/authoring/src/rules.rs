@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 use serde::{Deserialize as _, Serialize};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use tread_console::exit::{Exit, UsageError};
 use tread_console::inputs::{self, NamedBytes};
@@ -251,7 +251,8 @@ fn from_openshift(output: Output, policy: &RulesPolicy, out: &mut impl Write) ->
         Output::Json => json(out, &manifest)?,
         Output::Human | Output::Yaml => yaml(out, &manifest)?,
     }
-    notes(openshift::differences(policy).iter())
+    openshift::differences(policy).iter().for_each(|note| print::beside(note));
+    Ok(())
 }
 
 fn to_openshift(args: &RulesArgs, files: &[NamedBytes], out: &mut impl Write) -> Result<Exit> {
@@ -281,8 +282,8 @@ fn to_openshift(args: &RulesArgs, files: &[NamedBytes], out: &mut impl Write) ->
         .iter()
         .map(|left| format!("not exported: {} of {}: {}.", left.pattern, left.policy, left.reason));
     let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
-    let all: Vec<String> = warnings.chain(more.iter().cloned()).chain(left_out).collect();
-    notes(all.iter())?;
+    // A manifest would not be one with these lines in it.
+    warnings.chain(more.iter().cloned()).chain(left_out).for_each(|note| print::beside(&note));
     Ok(Exit::Done)
 }
 
@@ -302,13 +303,4 @@ fn voice(policy: &Policy) -> Voice {
         may_relax: policy.may_relax,
         says: Says::Claims(policy.claims.clone()),
     }
-}
-
-/// Beside a manifest: it would not be one with these lines in it.
-fn notes<'n>(lines: impl Iterator<Item = &'n String>) -> Result<()> {
-    let mut err = io::stderr().lock();
-    for line in lines {
-        writeln!(err, "{}", print::line(line))?;
-    }
-    Ok(())
 }

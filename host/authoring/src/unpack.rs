@@ -1,10 +1,10 @@
 //! `tread policy unpack`: the module of a manifest, byte for byte.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use tread_console::exit::Exit;
-use tread_console::print::line;
+use tread_console::print::shown;
 use tread_console::sentence::thousands;
 use tread_console::{inputs, outputs};
 use tread_loading::manifest::{self, Entry, check_digest};
@@ -27,7 +27,8 @@ pub struct UnpackArgs {
     /// ConfigMap's name and .wasm, unless that is another file]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The key of binaryData [default: the one with a module]
+    /// The key of binaryData [default: the one that a cluster loads, or the
+    /// only one with a module]
     #[arg(long)]
     pub key: Option<String>,
     /// The ConfigMap, where there are several
@@ -41,13 +42,14 @@ pub struct UnpackArgs {
 /// Writes the module, and says what it is.
 pub fn run(args: &UnpackArgs, out: &mut impl Write) -> Result<Exit> {
     let path = &args.manifest;
-    ensure!(!path.is_dir(), "{} is a directory: name the manifest in it", path.display());
+    ensure!(!path.is_dir(), "{} is a directory: name the manifest in it", shown(path));
     let files = inputs::read(path)?.files;
-    let Some(file) = files.first() else { bail!("{} cannot be read", path.display()) };
+    let Some(file) = files.first() else { bail!("{} cannot be read", shown(path)) };
     ensure!(!is_blank(&file.bytes), "{} holds nothing: expected a ConfigMap", file.name);
     let (entries, kinds) = manifest::entries(&Input { name: &file.name, bytes: &file.bytes })?;
     let entry = choose(&file.name, entries, &kinds, args)?;
-    let digest = check_digest(&file.name, &entry)?;
+    let digest =
+        check_digest(&file.name, &entry).map_err(|why| anyhow!("{why}. Nothing was written"))?;
     let target = match &args.output {
         Some(path) => path.clone(),
         None => default_target(&entry)?,
@@ -58,16 +60,16 @@ pub fn run(args: &UnpackArgs, out: &mut impl Write) -> Result<Exit> {
         out.write_all(&entry.bytes)?;
         return Ok(Exit::Done);
     }
-    let shown = target.display();
+    let to = shown(&target);
     ensure!(
         !outputs::is_same(path, &target),
-        "-o {shown}: the module would be written over the manifest: name another file"
+        "-o {to}: the module would be written over the manifest: name another file"
     );
     outputs::write(&target, &entry.bytes)
-        .with_context(|| format!("the module cannot be written to {shown}"))?;
-    writeln!(out, "{shown}: {} bytes, {digest}", thousands(entry.bytes.len() as u64))?;
+        .with_context(|| format!("the module cannot be written to {to}"))?;
+    writeln!(out, "{to}: {} bytes, {digest}", thousands(entry.bytes.len() as u64))?;
     let checked = if entry.digest.is_some() { "as its annotation says" } else { "not annotated" };
-    writeln!(out, "  from {}; its digest is {checked}", line(&entry.place()))?;
+    writeln!(out, "  from {}; its digest is {checked}", entry.place())?;
     Ok(Exit::Done)
 }
 
@@ -80,9 +82,12 @@ fn is_blank(bytes: &[u8]) -> bool {
 /// The one entry that is meant; an error lists what there is.
 fn choose(file: &str, entries: Vec<Entry>, kinds: &[String], args: &UnpackArgs) -> Result<Entry> {
     let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|it| it == found);
-    // A key that is named may hold anything.
     let meant = |entry: &Entry| {
-        let holds = if args.key.is_some() { is(&args.key, &entry.key) } else { entry.is_wasm() };
+        let holds = match &args.key {
+            // A key that is named may hold anything.
+            Some(key) => *key == entry.key,
+            None => entry.is_wasm() && entry.is_meant(),
+        };
         holds && is(&args.name, &entry.name) && is(&args.namespace, &entry.namespace)
     };
     let all: Vec<String> = entries.iter().map(listed).collect();
@@ -108,7 +113,8 @@ fn choose(file: &str, entries: Vec<Entry>, kinds: &[String], args: &UnpackArgs) 
 
 fn listed(entry: &Entry) -> String {
     let what = if entry.is_wasm() { "WebAssembly" } else { "no WebAssembly" };
-    format!("  {}: {} bytes, {what}", entry.place(), thousands(entry.bytes.len() as u64))
+    let named = if entry.is_named() { ", named as the module" } else { "" };
+    format!("  {}: {} bytes, {what}{named}", entry.place(), thousands(entry.bytes.len() as u64))
 }
 
 /// A file named like the ConfigMap, as long as that loses nothing.
@@ -119,12 +125,13 @@ fn default_target(entry: &Entry) -> Result<PathBuf> {
         entry.name
     );
     let target = Path::new(&format!("{}.wasm", entry.name)).to_owned();
-    if target.exists() {
+    // A link is there too, also one that leads to nothing yet.
+    if target.symlink_metadata().is_ok() {
         let same = inputs::read_found(&target).is_ok_and(|found| found.bytes == entry.bytes);
         ensure!(
             same,
             "{} is there already, and is another file: name it with -o to write over it",
-            target.display()
+            shown(&target)
         );
     }
     Ok(target)

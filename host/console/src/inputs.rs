@@ -1,5 +1,6 @@
 //! From what the user names (files, directories, standard input) to bytes.
 
+use crate::print::shown;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::io::{self, Read as _};
@@ -10,7 +11,7 @@ use tread_model::text::and_more;
 /// A file as the user named it, with its bytes.
 #[derive(Debug)]
 pub struct NamedBytes {
-    /// The name for messages; `-` is standard input.
+    /// The name for messages, in one line; `-` is standard input.
     pub name: String,
     /// The whole of it.
     pub bytes: Vec<u8>,
@@ -46,7 +47,7 @@ pub fn read(path: &Path) -> Result<Found> {
         let files = vec![NamedBytes { name: "-".to_owned(), bytes }];
         return Ok(Found { files, ..Found::default() });
     }
-    let cannot_read = || format!("cannot read {}", path.display());
+    let cannot_read = || format!("cannot read {}", shown(path));
     if !fs::metadata(path).with_context(cannot_read)?.is_dir() {
         return Ok(Found { files: vec![read_file(path)?], ..Found::default() });
     }
@@ -55,13 +56,13 @@ pub fn read(path: &Path) -> Result<Found> {
     let Listing { mut files, mut left_out } = listing;
     left_out.sort();
     if files.is_empty() {
-        let shown = path.display();
+        let name = shown(path);
         let hint = match left_out.as_slice() {
             [] => String::new(),
             some => format!(" (not read: {})", named(some)),
         };
         bail!(
-            "{shown} has no file that ends in .yaml, .yml, .json or .ign{hint}: name the files that \
+            "{name} has no file that ends in .yaml, .yml, .json or .ign{hint}: name the files that \
              hold the configs"
         );
     }
@@ -78,23 +79,22 @@ pub fn left_out(path: &Path, left_out: &[PathBuf]) -> Option<String> {
     Some(format!(
         "{}: not read: {}; hidden files, what editors leave behind and linked directories are left \
          out: name such a file itself if it is to count",
-        path.display(),
+        shown(path),
         named(left_out)
     ))
 }
 
 fn named(paths: &[PathBuf]) -> String {
     const MOST: usize = 5;
-    let shown: Vec<String> =
-        paths.iter().take(MOST).map(|path| path.display().to_string()).collect();
-    format!("{}{}", shown.join(", "), and_more(paths.len(), MOST))
+    let first: Vec<String> = paths.iter().take(MOST).map(|path| shown(path)).collect();
+    format!("{}{}", first.join(", "), and_more(paths.len(), MOST))
 }
 
 /// Whether something that nobody named, but that was found in a directory or
 /// stands in another file, is a file. A pipe has no end until somebody writes
 /// into it, and a device perhaps none at all.
 pub fn check_is_file(path: &Path) -> Result<()> {
-    let name = path.display();
+    let name = shown(path);
     let found = fs::metadata(path).with_context(|| format!("cannot read {name}"))?.file_type();
     let what = if found.is_file() {
         return Ok(());
@@ -125,7 +125,7 @@ pub fn read_file(path: &Path) -> Result<NamedBytes> {
 }
 
 fn read_open(path: &Path, file: io::Result<fs::File>) -> Result<NamedBytes> {
-    let name = path.display().to_string();
+    let name = shown(path);
     let file = file.with_context(|| format!("cannot read {name}"))?;
     let size = file.metadata().with_context(|| format!("cannot read {name}"))?.len();
     check_size(&name, size)?;
@@ -153,7 +153,7 @@ struct Listing {
 
 impl Listing {
     fn list(&mut self, directory: &Path) -> Result<()> {
-        let cannot_read = || format!("cannot read the directory {}", directory.display());
+        let cannot_read = || format!("cannot read the directory {}", shown(directory));
         for entry in fs::read_dir(directory).with_context(cannot_read)? {
             let entry = entry.with_context(cannot_read)?;
             let path = entry.path();
@@ -239,6 +239,20 @@ mod tests {
         let says = super::left_out(dir.path(), &read.left_out).unwrap();
         assert!(says.contains("#a.yaml#") && says.contains("and 4 more"), "{says}");
         assert_eq!(super::left_out(dir.path(), &[]), None);
+    }
+
+    #[test]
+    fn no_name_of_a_file_passes_for_a_line_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a\nwarning: forged.yaml", ".b\nwarning: forged.yaml"] {
+            fs::write(dir.path().join(name), "a").unwrap();
+        }
+        let read = read(dir.path()).unwrap();
+        let says = super::left_out(dir.path(), &read.left_out).unwrap();
+        assert!(says.contains(".b\u{fffd}warning: forged.yaml"), "{says}");
+        assert!(read.files[0].name.ends_with("a\u{fffd}warning: forged.yaml"), "{:?}", read.files);
+        let missing = read_file(Path::new("a\nb")).unwrap_err();
+        assert!(!format!("{missing:#}").contains('\n'), "{missing:#}");
     }
 
     #[test]

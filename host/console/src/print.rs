@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::path::Path;
 use tread_model::problem::Problems;
 use tread_model::text::is_unfit;
 
@@ -41,21 +42,57 @@ pub fn line(text: &str) -> String {
     text.chars().map(|c| if is_unfit(c) { '\u{fffd}' } else { c }).collect()
 }
 
-fn text_of(error: &anyhow::Error) -> String {
-    match error.downcast_ref::<Problems>() {
-        Some(Problems(problems)) if problems.len() > 1 => {
-            format!("error: {} problems\n{}", problems.len(), indented(&error.to_string()))
-        }
-        _ => format!("error: {error:#}"),
-    }
+/// A path in a message: one line, whoever named the file.
+pub fn shown(path: &Path) -> String {
+    line(&path.display().to_string())
 }
 
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+fn text_of(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<Problems>() {
+        // A key that is wrong may have any characters, line breaks too.
+        Some(Problems(problems)) if problems.len() > 1 => {
+            let lines = problems.iter().map(|it| format!("\n  {}", line(&it.to_string())));
+            format!("error: {} problems{}", problems.len(), lines.collect::<String>())
+        }
+        Some(_) => line(&format!("error: {error:#}")),
+        None => format!("error: {error:#}"),
+    }
 }
 
 /// Tells an admin something beside the output.
 pub fn warn(message: &str) {
     // What a path or a config says must not drive the terminal.
     let _ = writeln!(io::stderr(), "warning: {}", fit(message));
+}
+
+/// Tells a line beside the output, which is no warning.
+pub fn beside(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", line(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_model::problem::Problem;
+
+    #[test]
+    fn each_problem_is_one_line_whatever_it_quotes() {
+        let problem = || Problem {
+            file: "a.yaml".to_owned(),
+            message: "unknown field `x\nerror: forged`".to_owned(),
+            ..Problem::default()
+        };
+        let said = "a.yaml: unknown field `x\u{fffd}error: forged`";
+        let of = |problems| error(&anyhow::Error::from(Problems(problems)));
+        assert_eq!(of(vec![problem()]), format!("error: {said}"));
+        let two = of(vec![problem(), problem()]);
+        assert_eq!(two, format!("error: 2 problems\n  {said}\n  {said}"));
+        let within = anyhow::Error::from(Problems(vec![problem()])).context("settings");
+        assert_eq!(error(&within), format!("error: settings: {said}"));
+    }
+
+    #[test]
+    fn a_path_is_one_line() {
+        assert_eq!(shown(Path::new("a\nwarning: forged.yaml")), "a\u{fffd}warning: forged.yaml");
+    }
 }

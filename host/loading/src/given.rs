@@ -8,10 +8,13 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Map, Value};
 use std::path::Path;
 use tread_console::inputs::{self, NamedBytes};
+use tread_console::print::line;
 use tread_engine::inspect;
 use tread_engine::limits::Limits;
 use tread_model::description::Description;
+use tread_model::packed;
 use tread_model::read::{Input, document_values};
+use tread_model::verdict::Failure;
 
 /// A policy of a template owner, as it was given.
 #[derive(Debug)]
@@ -26,50 +29,95 @@ pub(crate) struct Given {
     pub(crate) description: Description,
 }
 
+/// A module, as far as it was read.
+pub(crate) struct Module {
+    /// The file, and where in it, for messages.
+    pub(crate) place: String,
+    /// The bytes of its component.
+    pub(crate) component: Vec<u8>,
+    /// The settings that it was packed with.
+    settings: Map<String, Value>,
+}
+
+impl Module {
+    /// A file that is a module as a whole.
+    pub(crate) fn alone(file: NamedBytes) -> Module {
+        Module { place: file.name, component: file.bytes, settings: Map::new() }
+    }
+
+    /// With what it says of itself; as it is and why it does not, if it does not.
+    pub(crate) fn described(self, limits: &Limits) -> Result<Given, (Module, Failure)> {
+        let description = match inspect::description(&self.component, limits) {
+            Ok(description) => description,
+            Err(failure) => return Err((self, failure)),
+        };
+        let Module { place, component, settings } = self;
+        Ok(Given { place, component, settings, description })
+    }
+}
+
 /// Reads the policies of a file, and says what else is in it that is not one.
 pub(crate) fn read(path: &Path, limits: &Limits) -> Result<(Vec<Given>, Option<String>)> {
     no_directory(path)?;
     let file = inputs::read_file(path)?;
-    if !file.bytes.starts_with(b"\0asm")
-        && let Some(kinds) = kinds_of_manifest(&file)
-        && kinds.iter().any(|kind| kind == "ConfigMap")
-    {
-        let given = packed(&file, &kinds, limits)?;
-        return Ok((given, unread(&file.name, &kinds)));
+    if let Some(Packed { modules, rules }) = packed(&file)? {
+        let described = |module: Module| {
+            let given = module.described(limits);
+            given.map_err(|(module, failure)| anyhow!("{}: {failure}", module.place))
+        };
+        let given = modules.into_iter().map(described).collect::<Result<_>>()?;
+        let unread = rules.map(|kind| {
+            format!(
+                "{} holds a {kind} too, which --policy does not read: give it with --rules.",
+                file.name
+            )
+        });
+        return Ok((given, unread));
     }
-    let description = match inspect::description(&file.bytes, limits) {
-        Ok(description) => description,
-        Err(failure) if file.bytes.starts_with(b"\0asm") => bail!("{}: {failure}", file.name),
-        Err(failure) => {
-            let what = what(path, &file.bytes, &inspect::inspect(&file.bytes, limits));
-            let advice = what.advice.map(|it| format!(": {it}")).unwrap_or_default();
-            bail!("{}: {failure}; this is {}{advice}", file.name, what.title);
+    match Module::alone(file).described(limits) {
+        Ok(given) => Ok((vec![given], None)),
+        Err((Module { place, component, .. }, failure)) if component.starts_with(WASM) => {
+            bail!("{place}: {failure}")
         }
+        Err((Module { place, component, .. }, failure)) => {
+            let what = what(path, &component, &inspect::inspect(&component, limits));
+            let advice = what.advice.map(|it| format!(": {it}")).unwrap_or_default();
+            bail!("{place}: {failure}; this is {}{advice}", what.title);
+        }
+    }
+}
+
+/// How WebAssembly begins.
+pub(crate) const WASM: &[u8] = b"\0asm";
+
+/// What a manifest with ConfigMaps holds.
+pub(crate) struct Packed {
+    /// What a cluster loads of them.
+    pub(crate) modules: Vec<Module>,
+    /// A kind of rules that stand beside them.
+    pub(crate) rules: Option<String>,
+}
+
+/// The module of each ConfigMap of a manifest, with its settings. Nothing if the file is no manifest,
+/// or has no ConfigMap.
+pub(crate) fn packed(file: &NamedBytes) -> Result<Option<Packed>> {
+    let kinds = match file.bytes.starts_with(WASM) {
+        true => None,
+        false => kinds_of_manifest(file),
     };
-    let settings = Map::new();
-    let given = Given { place: file.name, component: file.bytes, settings, description };
-    Ok((vec![given], None))
-}
-
-/// The kinds of the objects in a manifest; None if it is none.
-fn kinds_of_manifest(file: &NamedBytes) -> Option<Vec<String>> {
-    let documents = document_values(&Input { name: &file.name, bytes: &file.bytes }).ok()?;
-    let kinds = documents.iter().filter_map(|document| document.value.get("kind")?.as_str());
-    Some(kinds.map(str::to_owned).collect())
-}
-
-/// The module of each ConfigMap of a manifest, with its settings: what a cluster loads of it.
-fn packed(file: &NamedBytes, kinds: &[String], limits: &Limits) -> Result<Vec<Given>> {
+    let Some(kinds) = kinds.filter(|kinds| kinds.iter().any(|kind| kind == "ConfigMap")) else {
+        return Ok(None);
+    };
     let (entries, _) = manifest::entries(&Input { name: &file.name, bytes: &file.bytes })?;
-    let mut given = Vec::new();
+    let mut modules = Vec::new();
     // Other ConfigMaps, with other data, may stand beside that of a policy.
     for entry in entries {
         let may_be_meant = entry.is_named() || entry.is_wasm();
         if may_be_meant && entry.is_loaded().with_context(|| file.name.clone())? {
-            given.push(unpacked(&file.name, entry, limits)?);
+            modules.push(unpacked(&file.name, entry)?);
         }
     }
-    if given.is_empty() {
+    if modules.is_empty() {
         bail!(
             "{} holds no module, but: {}. A packed policy has it in binaryData, as \
              `tread policy pack` writes it",
@@ -77,38 +125,26 @@ fn packed(file: &NamedBytes, kinds: &[String], limits: &Limits) -> Result<Vec<Gi
             kinds.join(", ")
         );
     }
-    Ok(given)
+    let is_of_rules = |kind: &String| kind == "DisruptionPolicy" || kind == "MachineConfiguration";
+    Ok(Some(Packed { modules, rules: kinds.into_iter().find(is_of_rules) }))
 }
 
-fn unpacked(file: &str, entry: Entry, limits: &Limits) -> Result<Given> {
+/// The kinds of the objects in a manifest; None if it is none.
+pub(crate) fn kinds_of_manifest(file: &NamedBytes) -> Option<Vec<String>> {
+    let documents = document_values(&Input { name: &file.name, bytes: &file.bytes }).ok()?;
+    let kinds = documents.iter().filter_map(|document| document.value.get("kind")?.as_str());
+    // They stand in messages.
+    Some(kinds.map(line).collect())
+}
+
+fn unpacked(file: &str, entry: Entry) -> Result<Module> {
     check_digest(file, &entry)?;
     let place = format!("{file}, {}", entry.place());
-    let description = inspect::description(&entry.bytes, limits)
-        .map_err(|failure| anyhow!("{place}: {failure}"))?;
     let settings = match &entry.settings {
-        Some(text) => read_settings(text).with_context(|| format!("{place}, data.settings"))?,
+        Some(text) => packed::settings(text).map_err(|why| anyhow!("{place}, {why}"))?,
         None => Map::new(),
     };
-    Ok(Given { place, component: entry.bytes, settings, description })
-}
-
-/// The settings that a module was packed with. A cluster reads them alike.
-fn read_settings(text: &str) -> Result<Map<String, Value>> {
-    if text.trim().is_empty() {
-        return Ok(Map::new());
-    }
-    let documents = document_values(&Input { name: "the settings", bytes: text.as_bytes() })?;
-    match <[_; 1]>::try_from(documents).map(|[document]| document.value) {
-        Ok(Value::Object(settings)) => Ok(settings),
-        _ => bail!("expected one object with the policy's settings, such as `drain: never`"),
-    }
-}
-
-/// What of a manifest `--policy` does not read, although tread would.
-fn unread(name: &str, kinds: &[String]) -> Option<String> {
-    let rules = ["DisruptionPolicy", "MachineConfiguration"];
-    let kind = kinds.iter().find(|kind| rules.contains(&kind.as_str()))?;
-    Some(format!("{name} holds a {kind} too, which --policy does not read: give it with --rules."))
+    Ok(Module { place, component: entry.bytes, settings })
 }
 
 #[cfg(test)]
@@ -119,18 +155,6 @@ mod tests {
 
     fn policy() -> &'static [u8] {
         include_bytes!("../../../policies/prebuilt/ssh-keys.wasm")
-    }
-
-    #[test]
-    fn settings_are_one_object_in_yaml_as_in_a_cluster() {
-        let read = |text| read_settings(text).map(Value::Object).map_err(|error| error.to_string());
-        assert_eq!(read("drain: never\nn: 5"), Ok(json!({"drain": "never", "n": 5})));
-        for blank in ["", "  \n"] {
-            assert_eq!(read(blank), Ok(json!({})), "{blank:?}");
-        }
-        for bad in ["[1]", "a", "a: [", "a: 1\n---\nb: 2"] {
-            read(bad).unwrap_err();
-        }
     }
 
     #[test]
@@ -145,8 +169,8 @@ mod tests {
                 "binaryData": data});
             let bytes = map.to_string().into_bytes();
             let file = NamedBytes { name: "all.json".to_owned(), bytes };
-            let given = packed(&file, &["ConfigMap".to_owned()], &Limits::default());
-            let places = given.map(|all| all.into_iter().map(|it| it.place).collect::<Vec<_>>());
+            let packed = packed(&file).map(|it| it.unwrap().modules);
+            let places = packed.map(|all| all.into_iter().map(|it| it.place).collect::<Vec<_>>());
             places.map_err(|error| format!("{error:#}"))
         };
         let one = |key: &str| Ok(vec![format!("all.json, ConfigMap apps/a, key {key}")]);
@@ -168,7 +192,8 @@ mod tests {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "binaryData": data,
             "metadata": {"name": "a", "annotations": annotations}});
         let file = NamedBytes { name: "all.json".to_owned(), bytes: map.to_string().into_bytes() };
-        let why = packed(&file, &["ConfigMap".to_owned()], &Limits::default()).err().unwrap();
-        assert!(format!("{why:#}").contains("key notes"), "{why:#}");
+        let module = packed(&file).unwrap().unwrap().modules.pop().unwrap();
+        let (module, failure) = module.described(&Limits::default()).err().unwrap();
+        assert!(module.place.contains("key notes"), "{}: {failure}", module.place);
     }
 }

@@ -1,10 +1,12 @@
 //! A policy as a ConfigMap: written as YAML, measured, and found again.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use base64_simd::STANDARD as BASE64;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use tread_console::print::line;
 use tread_model::digest::Sha256;
+use tread_model::packed::{self, KEY_ANNOTATION, SETTINGS};
 use tread_model::read::{Input, document_values};
 
 /// Makes tread load a ConfigMap.
@@ -17,10 +19,6 @@ pub const CLAIMS: &str = "tread.dev/policy-claims";
 pub const VERSION: &str = "tread.dev/policy-version";
 /// Where the module is.
 pub const KEY: &str = "policy.wasm";
-/// Names the key of the module, where a ConfigMap has several.
-pub const KEY_ANNOTATION: &str = "tread.dev/policy-key";
-/// Where settings are.
-pub const SETTINGS: &str = "settings";
 
 /// The values of `data` and `binaryData` together, decoded: what the API server
 /// takes.
@@ -171,16 +169,17 @@ impl Entry {
         self.bytes.starts_with(b"\0asm")
     }
 
-    /// The ConfigMap's name, and where it is.
+    /// The ConfigMap's name, and where it is: one line, whatever stands in the manifest.
     pub fn place(&self) -> String {
-        format!("{}, key {}", self.config_map(), self.key)
+        format!("{}, key {}", self.config_map(), line(&self.key))
     }
 
-    /// The ConfigMap.
+    /// The ConfigMap, in one line.
     pub fn config_map(&self) -> String {
+        let name = line(&self.name);
         match self.namespace.as_str() {
-            "" => format!("ConfigMap {}", self.name),
-            namespace => format!("ConfigMap {namespace}/{}", self.name),
+            "" => format!("ConfigMap {name}"),
+            namespace => format!("ConfigMap {}/{name}", line(namespace)),
         }
     }
 
@@ -189,35 +188,41 @@ impl Entry {
         self.named_key.as_ref() == Some(&self.key)
     }
 
-    /// Whether it is the one that a cluster loads: the only one, or that which the annotation
-    /// names. An error where a cluster finds no module.
+    /// Whether it is the one that a cluster loads. An error where a cluster finds no module.
     pub fn is_loaded(&self) -> Result<bool> {
-        let keys = self.keys.join(", ");
-        match &self.named_key {
-            Some(named) if self.keys.contains(named) => Ok(self.key == *named),
-            Some(named) => bail!(
-                "{}: binaryData has no key {named}, which its annotation {KEY_ANNOTATION} names; it \
-                 has: {keys}",
-                self.config_map()
-            ),
-            None if self.keys.len() == 1 => Ok(true),
-            None => bail!(
-                "{}: binaryData has the keys {keys}: name that of the module in the annotation \
-                 {KEY_ANNOTATION}, as a cluster wants it too",
-                self.config_map()
-            ),
-        }
+        let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
+        let key = packed::module_key(self.named_key.as_deref(), &keys)
+            .map_err(|why| anyhow!("{}: {}", self.config_map(), line(&why)))?;
+        Ok(self.key == key)
+    }
+
+    /// Whether it is the module that its ConfigMap is there for: what a cluster loads, or any
+    /// WebAssembly where that finds no module. What nobody named is none if it is no WebAssembly.
+    pub fn is_meant(&self) -> bool {
+        let may_be_meant = self.is_named() || self.is_wasm();
+        may_be_meant && self.is_loaded().unwrap_or_else(|_| self.is_wasm())
+    }
+
+    /// What is wrong, if the annotation gives another digest than the bytes have.
+    pub fn mismatch(&self, digest: &Sha256) -> Option<String> {
+        let noted = self.digest.as_ref().filter(|noted| **noted != digest.to_string())?;
+        Some(format!(
+            "the annotation {DIGEST} says {}, but the module's digest is {digest}: one of them was \
+             changed after it was packed; pack the module again, or remove the annotation if these \
+             bytes are the right ones",
+            line(noted)
+        ))
     }
 }
 
 /// Every entry of `binaryData` of every ConfigMap in a manifest, and the kinds
-/// of all its objects.
+/// of all its objects, each in one line.
 pub fn entries(input: &Input<'_>) -> Result<(Vec<Entry>, Vec<String>)> {
     let (mut entries, mut kinds) = (Vec::new(), Vec::new());
     for document in document_values(input)? {
         let value = document.value;
         let kind = value.get("kind").and_then(Value::as_str).unwrap_or("no kind");
-        kinds.push(kind.to_owned());
+        kinds.push(line(kind));
         if kind == "ConfigMap" && value.get("apiVersion").is_none_or(|it| it == "v1") {
             add(&value, &mut entries).with_context(|| match document.label.as_str() {
                 "" => input.name.to_owned(),
@@ -228,13 +233,13 @@ pub fn entries(input: &Input<'_>) -> Result<(Vec<Entry>, Vec<String>)> {
     Ok((entries, kinds))
 }
 
-/// The modules of a manifest; none if it is something else.
+/// The modules of a manifest, as [`Entry::is_meant`] tells them; none if it is something else.
 pub fn modules(input: &Input<'_>) -> Result<Vec<Entry>> {
     let is_text = std::str::from_utf8(input.bytes).is_ok_and(|text| !text.contains('\0'));
     if !is_text || document_values(input).is_err() {
         return Ok(Vec::new());
     }
-    Ok(entries(input)?.0.into_iter().filter(Entry::is_wasm).collect())
+    Ok(entries(input)?.0.into_iter().filter(Entry::is_meant).collect())
 }
 
 fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
@@ -251,11 +256,11 @@ fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
         Some(_) => bail!("binaryData: expected keys and values"),
     };
     for (key, value) in data {
-        let field = || format!("binaryData.{key}");
+        let field = || format!("binaryData.{}", line(key));
         let text_of = value.as_str().context("expected base64").with_context(field)?;
         let compact: Vec<u8> = text_of.bytes().filter(|it| !it.is_ascii_whitespace()).collect();
         let bytes = BASE64.decode_to_vec(&compact).map_err(|_| {
-            anyhow::anyhow!("{}: cannot be read as base64: it is cut off or was edited", field())
+            anyhow!("{}: cannot be read as base64: it is cut off or was edited", field())
         })?;
         entries.push(Entry {
             namespace: text(metadata("namespace")),
@@ -274,15 +279,10 @@ fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
 /// The digest of the module, which has to be the one of the annotation.
 pub fn check_digest(file: &str, entry: &Entry) -> Result<Sha256> {
     let digest = Sha256::of(&entry.bytes);
-    if let Some(noted) = entry.digest.as_ref().filter(|noted| **noted != digest.to_string()) {
-        bail!(
-            "{file}, {}: the annotation {DIGEST} says {noted}, but the module's digest is \
-             {digest}: one of them was changed after it was packed. Nothing was written; pack \
-             the module again, or remove the annotation if these bytes are the right ones",
-            entry.place()
-        );
+    match entry.mismatch(&digest) {
+        Some(why) => bail!("{file}, {}: {why}", entry.place()),
+        None => Ok(digest),
     }
-    Ok(digest)
 }
 
 #[cfg(test)]
@@ -383,6 +383,47 @@ mod tests {
                 .replace('\u{2028}', "\\u2028");
             let expected = own + LAST_APPLIED.len() + kept.len() + 1;
             assert_eq!(manifest.applied_bytes(), expected);
+        }
+    }
+
+    fn of_keys(keys: &[(&str, &str)], named: Option<&str>) -> Vec<Entry> {
+        let data: serde_json::Map<_, _> =
+            keys.iter().map(|(key, text)| ((*key).to_owned(), Value::from(*text))).collect();
+        let annotations = named.map(|key| json!({ KEY_ANNOTATION: key }));
+        let map = json!({"kind": "ConfigMap", "binaryData": data,
+            "metadata": {"name": "a", "annotations": annotations}});
+        let bytes = map.to_string().into_bytes();
+        modules(&Input { name: "m.json", bytes: &bytes }).unwrap()
+    }
+
+    #[test]
+    fn of_a_config_map_the_key_that_a_cluster_loads_is_meant() {
+        let (wasm, text) = ("AGFzbQ==", "bm90ZXM=");
+        let keys = |keys: &[(&str, &str)], named: Option<&str>| -> Vec<String> {
+            of_keys(keys, named).into_iter().map(|entry| entry.key).collect()
+        };
+        assert_eq!(keys(&[("a", wasm), ("b", wasm)], Some("b")), ["b"]);
+        assert_eq!(keys(&[("a", wasm), ("b", text)], Some("b")), ["b"], "whatever it holds");
+        assert_eq!(keys(&[("a", wasm)], None), ["a"]);
+        assert_eq!(keys(&[("a", text)], None), Vec::<String>::new());
+        // Where a cluster finds none, all that can be are there to choose from.
+        assert_eq!(keys(&[("a", wasm), ("b", wasm), ("c", text)], None), ["a", "b"]);
+        assert_eq!(keys(&[("a", wasm), ("b", text)], Some("c")), ["a"]);
+    }
+
+    #[test]
+    fn where_an_entry_is_stands_in_one_line_whatever_it_is_called() {
+        let forged = "a\nwarning: forged";
+        let map = json!({"kind": "ConfigMap", "metadata": {"name": forged, "namespace": forged,
+            "annotations": {DIGEST: forged, KEY_ANNOTATION: forged}}, "binaryData": {forged: "AA=="}});
+        let other = json!({ "kind": forged });
+        let bytes = json!({"kind": "List", "items": [map, other]}).to_string().into_bytes();
+        let (found, kinds) = entries(&Input { name: "m.json", bytes: &bytes }).unwrap();
+        let digest = check_digest("m.json", &found[0]).unwrap_err().to_string();
+        let unloaded = Entry { keys: vec!["b\nc".to_owned()], ..found.into_iter().next().unwrap() };
+        let why = unloaded.is_loaded().unwrap_err().to_string();
+        for text in [unloaded.place(), unloaded.config_map(), digest, why, kinds.join(" ")] {
+            assert!(!text.contains('\n'), "{text:?}");
         }
     }
 

@@ -3,14 +3,12 @@
 use crate::args::PolicyArgs;
 use crate::builtins;
 use crate::file::no_directory;
-use crate::given::Given;
+use crate::given::{Module, Packed, WASM, kinds_of_manifest, packed};
 use crate::policies::{GivenRules, Read, check, component, named, rules_policy, with_hints};
 use anyhow::Result;
-use serde_json::Map;
 use std::path::{Path, PathBuf};
 use tread_console::exit::UsageError;
-use tread_console::inputs;
-use tread_engine::inspect;
+use tread_console::inputs::{self, NamedBytes};
 use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet, compile_ahead};
 use tread_engine::sandbox::Sandbox;
@@ -34,28 +32,39 @@ pub fn policies_and_shadows(
     }
     let read = Read::new(args, limits)?;
     let (mut given, mut given_rules, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+    let mut notes = Vec::new();
     for path in paths {
         no_directory(path)?;
         let file = inputs::read_file(path)?;
-        if is_manifest(path, &file.bytes) {
+        let modules = if let Some(Packed { modules, rules }) = packed(&file)? {
+            let name = &file.name;
+            notes.extend(rules.map(|kind| {
+                format!(
+                    "{name} holds a {kind} too, which is not tried: give it with --shadow in a \
+                     file of its own."
+                )
+            }));
+            modules
+        } else if holds_rules(path, &file) {
             let read = rules::read_shadow(&Input { name: &file.name, bytes: &file.bytes });
             let place = |rules| GivenRules { place: file.name.clone(), rules };
             given_rules.extend(read.map_err(with_hints)?.into_iter().map(place));
             continue;
-        }
-        match inspect::description(&file.bytes, limits) {
-            Ok(description) => given.push(Given {
-                place: file.name,
-                component: file.bytes,
-                settings: Map::new(),
-                description,
-            }),
-            Err(failure) => broken.push(broken_policy(file.name, Sha256::of(&file.bytes), failure)),
+        } else {
+            vec![Module::alone(file)]
+        };
+        for module in modules {
+            match module.described(limits) {
+                Ok(policy) => given.push(policy),
+                Err((Module { place, component, .. }, failure)) => {
+                    broken.push(broken_policy(place, Sha256::of(&component), failure));
+                }
+            }
         }
     }
     check(args, &read, &given, &given_rules, limits)?;
 
-    let (mut tried, mut notes) = (Vec::new(), Vec::new());
+    let mut tried = Vec::new();
     for given in given {
         let (place, digest) = (given.place.clone(), Sha256::of(&given.component));
         if let Some(failure) = taken(&given.description.name) {
@@ -110,9 +119,13 @@ fn broken_policy(name: String, digest: Sha256, failure: Failure) -> ShadowPolicy
     }
 }
 
-/// Whether a file holds rules, and no component.
-fn is_manifest(path: &Path, bytes: &[u8]) -> bool {
+/// Whether a file holds rules, and no component: by its name or, as that of a pipe tells nothing, by
+/// what is in it.
+fn holds_rules(path: &Path, file: &NamedBytes) -> bool {
+    if file.bytes.starts_with(WASM) {
+        return false;
+    }
     let named =
         path.extension().is_some_and(|ext| ["yaml", "yml", "json"].iter().any(|it| ext == *it));
-    named && !bytes.starts_with(b"\0asm")
+    named || kinds_of_manifest(file).is_some_and(|kinds| !kinds.is_empty())
 }

@@ -19,6 +19,7 @@ pub mod mirrors;
 pub mod object_name;
 pub mod openshift;
 pub mod operator;
+pub mod packed;
 mod password;
 pub mod path;
 pub mod plan;

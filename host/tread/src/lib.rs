@@ -19,7 +19,7 @@ mod shipped;
 use cli::{Cli, Command};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use tread_console::exit::{Exit, UsageError, is_broken_pipe, unless_nobody_reads};
+use tread_console::exit::{Exit, StandardOutput, UsageError, nobody_reads, unless_nobody_reads};
 use tread_console::print;
 use tread_loading::sandbox;
 
@@ -38,7 +38,7 @@ pub fn run(cli: Cli) -> ExitCode {
         }
         _ => {}
     }
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(StandardOutput(io::stdout().lock()));
     let done = match &cli.command {
         Command::Plan(args) if !args.file.is_empty() => cluster::preview::run(args, &mut out),
         Command::Plan(args) => plan::run(args, &mut out),
@@ -63,7 +63,7 @@ pub fn run(cli: Cli) -> ExitCode {
     });
     match done {
         Ok(exit) => ExitCode::from(exit as u8),
-        Err(error) if is_broken_pipe(&error) => ExitCode::from(Exit::Done as u8),
+        Err(error) if nobody_reads(&error) => ExitCode::from(Exit::Done as u8),
         Err(error) => failed(&error),
     }
 }

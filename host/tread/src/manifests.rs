@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::io::Write;
 use tread_console::exit::{Exit, UsageError};
-use tread_console::print::warn;
+use tread_console::print::{self, warn};
 use tread_front::manifests::{self, Ignition, OfHost, Options, agents_namespace};
 use tread_node::agent::confinement;
 
@@ -159,8 +159,7 @@ pub fn run(args: &ManifestsArgs, out: &mut impl Write) -> Result<Exit> {
         }
         ManifestsOutput::Json => {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-            serde_json::to_writer_pretty(&mut *out, &list)?;
-            writeln!(out)?;
+            print::json(out, &list)?;
         }
     }
     Ok(Exit::Done)

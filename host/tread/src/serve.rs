@@ -10,7 +10,7 @@ use crate::acting::ActingArgs;
 use crate::joining::JoiningArgs;
 use crate::manifests::Mode;
 use crate::shipped::shipped;
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use axum::Router;
 use checks::{Known, Start, readiness};
 use clap::Args;
@@ -27,7 +27,7 @@ use tread_cluster::plans::{self, Previewer, Retention};
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::{boot_images, index, membership};
-use tread_console::exit::Exit;
+use tread_console::exit::{Exit, UsageError};
 use tread_enforce::rollouts::{self, FirstBoots, JoiningSettings, Paces};
 use tread_engine::limits::Limits;
 use tread_front::admission::certificates::service_names;
@@ -140,7 +140,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let by_tread = args.mode == Mode::Enforce;
     if !by_tread {
         if args.ignition_address.is_some() {
-            bail!("--ignition-address is for --mode enforce");
+            return Err(UsageError("--ignition-address is for --mode enforce".to_owned()).into());
         }
         args.acting.fit_advise()?;
     }

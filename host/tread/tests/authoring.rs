@@ -399,6 +399,25 @@ fn the_sdk_of_the_source_around_is_found_without_being_named() {
 }
 
 #[test]
+fn an_sdk_that_anybody_could_have_put_around_is_not_taken() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    bench.write("shared/guest-sdk/Cargo.toml", "[package]\nname = \"tread-guest-sdk\"\n");
+    let shared = bench.dir.path().join("shared");
+    fs::create_dir(shared.join("mine")).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let mut command = bench.command(&["policy", "new", "clock"]);
+    command.current_dir(shared.join("mine"));
+    let made = run(command, b"");
+    // The source that the program lies in may be found in its place.
+    assert!(!made.out().contains("shared/guest-sdk"), "{}", made.out());
+    let mut command = bench.command(&["policy", "new", "named", "--sdk", "../guest-sdk"]);
+    command.current_dir(shared.join("mine"));
+    let made = run(command, b"");
+    assert!(made.out().contains("shared/guest-sdk"), "{}{}", made.out(), made.err());
+}
+
+#[test]
 fn updated_cases_pass_and_keep_what_else_was_written() {
     let shop = Workshop::new("updated", &[]);
     let written = fs::read_to_string(shop.path("cases/file.yaml")).unwrap();

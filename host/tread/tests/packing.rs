@@ -304,6 +304,99 @@ fn the_module_is_written_beside_the_manifest_and_over_no_other_file() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_yet_is_not_written_through() {
+    let bench = Bench::new();
+    bench.write("in.wasm", component("ssh-keys"));
+    bench.write("m.yaml", pack(&bench, "in.wasm", &[]).out());
+    std::os::unix::fs::symlink("elsewhere", bench.dir.path().join("chrony.wasm")).unwrap();
+    let ran = bench.tread(&["policy", "unpack", "m.yaml"]);
+    assert_eq!((ran.code(), ran.out().as_str()), (1, ""));
+    assert!(ran.err().contains("chrony.wasm is there already"), "{}", ran.err());
+    assert!(!bench.dir.path().join("elsewhere").exists());
+    // Who names it wants that.
+    let ran = bench.tread(&["policy", "unpack", "m.yaml", "-o", "chrony.wasm"]);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
+    assert!(bench.dir.path().join("elsewhere").exists());
+}
+
+/// A ConfigMap with these keys, of which the annotation names one.
+fn of_keys(keys: &[(&str, &[u8])], named: Option<&str>) -> String {
+    let encoded = |bytes: &[u8]| Value::from(base64_simd::STANDARD.encode_to_string(bytes));
+    let data: serde_json::Map<_, _> =
+        keys.iter().map(|(key, bytes)| ((*key).to_owned(), encoded(bytes))).collect();
+    let annotations = json!({"tread.dev/policy-key": named});
+    let metadata = json!({"name": "c", "annotations": annotations});
+    let map = json!({"kind": "ConfigMap", "metadata": metadata, "binaryData": data});
+    map.to_string()
+}
+
+#[test]
+fn of_several_keys_the_one_that_a_cluster_loads_is_inspected_and_unpacked() {
+    let bench = Bench::new();
+    let (one, two) = (component("ssh-keys"), component("network"));
+    let keys = [("a.wasm", one.as_slice()), ("b.wasm", two.as_slice()), ("notes", &b"notes"[..])];
+    bench.write("m.json", of_keys(&keys, Some("b.wasm")));
+    let ran = bench.tread(&["policy", "inspect", "m.json", "-o", "json"]);
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""), "{}", ran.out());
+    assert_eq!(ran.json()["name"], "network");
+    assert_eq!(ran.json()["packedIn"], "ConfigMap c, key b.wasm");
+    let ran = bench.tread(&["policy", "unpack", "m.json", "-o", "-"]);
+    assert_eq!(ran.0.stdout, two, "{}", ran.err());
+    let ran = bench.tread(&["policy", "unpack", "m.json", "--key", "a.wasm", "-o", "-"]);
+    assert_eq!(ran.0.stdout, one, "{}", ran.err());
+
+    bench.write("m.json", of_keys(&keys, Some("notes")));
+    let ran = bench.tread(&["policy", "inspect", "m.json", "-o", "json"]);
+    assert_eq!((ran.code(), ran.err().as_str()), (1, ""));
+    assert_eq!((&ran.json()["kind"], &ran.json()["state"]), (&json!("text"), &json!("Failed")));
+    let ran = bench.tread(&["policy", "unpack", "m.json", "-o", "-"]);
+    assert_eq!(ran.code(), 1);
+    let words = "key notes: 5 bytes, no WebAssembly, named as the module";
+    assert!(ran.err().contains(words), "{}", ran.err());
+
+    bench.write("m.json", of_keys(&keys, None));
+    let ran = bench.tread(&["policy", "inspect", "m.json"]);
+    assert_eq!(ran.code(), 1);
+    for words in ["holds 2 modules", "`tread policy unpack m.json --key KEY`"] {
+        assert!(ran.err().contains(words), "{words} in {}", ran.err());
+    }
+}
+
+#[test]
+fn what_a_cluster_would_not_take_of_a_manifest_is_a_problem_in_the_report() {
+    let bench = Bench::new();
+    let module = component("ssh-keys");
+    // A cluster does not guess which of the keys is meant.
+    let keys = [("policy.wasm", module.as_slice()), ("notes", &b"notes"[..])];
+    bench.write("m.json", of_keys(&keys, None));
+    let ran = bench.tread(&["policy", "inspect", "m.json", "-o", "json"]);
+    assert_eq!((ran.code(), ran.err().as_str()), (1, ""));
+    let found = ran.json();
+    assert_eq!((&found["name"], &found["state"]), (&json!("ssh-keys"), &json!("Failed")));
+    assert_eq!(found["problems"][0]["failure"], "missing");
+    let message = found["problems"][0]["message"].as_str().unwrap();
+    assert!(message.contains("in the annotation tread.dev/policy-key"), "{message}");
+
+    bench.write("in.wasm", &module);
+    let digest = Sha256::of(&module).to_string();
+    let manifest = pack(&bench, "in.wasm", &[]).out().replace(&digest, "sha256:00");
+    bench.write("m.yaml", manifest);
+    let ran = bench.tread(&["policy", "inspect", "m.yaml", "-o", "json"]);
+    assert_eq!((ran.code(), ran.err().as_str()), (1, ""));
+    let found = ran.json();
+    assert_eq!((&found["digest"], &found["state"]), (&json!(digest), &json!("Failed")));
+    assert_eq!(found["problems"][0]["failure"], "digest-mismatch");
+    let message = found["problems"][0]["message"].as_str().unwrap();
+    assert!(message.contains("says sha256:00") && !message.contains("written"), "{message}");
+    let ran = bench.tread(&["policy", "inspect", "m.yaml"]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.out().contains("digest-mismatch: the annotation"), "{}", ran.out());
+    let ran = bench.tread(&["policy", "unpack", "m.yaml"]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.err().contains("Nothing was written"), "{}", ran.err());
+}
+
+#[test]
 fn inspect_shows_all_that_a_policy_declares() {
     let bench = Bench::new();
     let bytes = component("registries");

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tread_console::outputs;
+use tread_console::print::{line, shown};
 use tread_engine::inspect::inspect;
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::Sandbox;
@@ -51,15 +52,16 @@ pub(crate) fn build(path: &Path, out: Option<&Path>) -> Result<Built> {
 
 /// The component, with its description.
 fn component(path: &Path, bytes: Vec<u8>, sandbox: &Sandbox) -> Result<Vec<u8>> {
-    let name = path.display();
+    let name = shown(path);
     let component = if Parser::is_core_wasm(&bytes) {
         of_module(&bytes).with_context(|| format!("{name} cannot become a policy"))?
     } else if Parser::is_component(&bytes) {
         bytes
     } else {
         let what = what(path, &bytes, &inspect(&bytes, sandbox.limits()));
-        let advice = what.advice.unwrap_or_default();
-        bail!("{name} is {}, and no WebAssembly module or component: {advice}", what.title);
+        let advice = line(&what.advice.unwrap_or_default());
+        let title = line(&what.title);
+        bail!("{name} is {title}, and no WebAssembly module or component: {advice}");
     };
     let imports = inspect(&component, sandbox.limits()).imports;
     let system = imports.iter().filter_map(|import| import.split_once('#').or(Some((import, ""))));
@@ -154,7 +156,8 @@ fn in_words(imports: &BTreeMap<String, Vec<String>>) -> String {
         [] => from.clone(),
         names => format!("{from} ({})", names.join(", ")),
     });
-    all.collect::<Vec<_>>().join(" and ")
+    // A module may call what it wants by any name.
+    line(&all.collect::<Vec<_>>().join(" and "))
 }
 
 /// What a core module shows to the outside.

@@ -4,6 +4,7 @@ use anyhow::{Result, anyhow};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
+use tread_console::print::line;
 
 /// A piece of a case; what is wrong with it is told with the name of its field.
 pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T> {
@@ -15,9 +16,10 @@ pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T> {
             Some(Segment::Map { key }) => inner.contains(&format!("`{key}`")),
             Some(_) => false,
         };
+        // A field that nobody knows may be called anything.
         match is_quoted {
-            true => anyhow!(inner),
-            false => anyhow!("{path}: {inner}"),
+            true => anyhow!(line(&inner)),
+            false => anyhow!(line(&format!("{path}: {inner}"))),
         }
     })
 }

@@ -1,7 +1,10 @@
 //! Where the SDK comes from, as a line of Cargo.toml.
 
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use tread_console::inputs;
+use tread_console::print::shown;
 
 const NAME: &str = "tread-guest-sdk";
 
@@ -23,23 +26,68 @@ impl Places {
     /// The source around the current directory or beside it, then the one that
     /// this program was installed from, then the one that it lies in. The program
     /// itself knows no path: its bytes do not depend on where it was built.
-    fn dependency(&self) -> Option<Result<String, String>> {
-        let around = |dir: &Path| {
-            let mut dirs = dir
+    ///
+    /// What is built with an SDK runs its code. So none is taken that just anybody
+    /// could have put there: around a directory in /tmp is all of /tmp.
+    fn dependency(&self) -> Result<String, String> {
+        let owners = self.owners();
+        let mut passed = Vec::new();
+        let mut around = |dir: &Path| {
+            let dirs = dir
                 .ancestors()
                 .flat_map(|dir| [dir.join("guest-sdk"), dir.join("tread/guest-sdk")]);
-            dirs.find(|dir| is_sdk(dir)).map(|found| directory(&found))
+            let (kept, others): (Vec<PathBuf>, Vec<PathBuf>) =
+                dirs.filter(|dir| is_sdk(dir)).partition(|dir| is_kept_by(&owners, dir));
+            passed.extend(others);
+            kept.first().map(|found| directory(found))
         };
         let program = self.program.as_deref();
-        around(&self.here).or_else(|| installed(program?)).or_else(|| around(program?.parent()?))
+        let found = around(&self.here)
+            .or_else(|| installed(program?))
+            .or_else(|| around(program?.parent()?));
+        found.unwrap_or_else(|| Err(not_found(&passed)))
     }
+
+    /// Whose directories are taken without being named: root's, those of whoever this
+    /// process runs as, and those of the program's owner, who decides what it does anyway.
+    fn owners(&self) -> Vec<u32> {
+        let owner = |path: &Path| fs::metadata(path).ok().map(|it| it.uid());
+        let caller = owner(Path::new("/proc/self"));
+        let program = self.program.as_deref().and_then(owner);
+        [Some(ROOT), caller, program].into_iter().flatten().collect()
+    }
+}
+
+const ROOT: u32 = 0;
+
+/// Whether only these could have put a directory where it was found, or anything into it.
+fn is_kept_by(owners: &[u32], found: &Path) -> bool {
+    let Ok(whole) = found.canonicalize() else { return false };
+    // Where it was found may be a link to where it is.
+    let dirs = [Some(whole.as_path()), whole.parent(), found.parent()];
+    let is_kept = |dir: &Path| fs::metadata(dir).is_ok_and(|it| is_written_by(owners, &it));
+    dirs.into_iter().flatten().all(is_kept)
+}
+
+/// Whether nobody but these can write there.
+fn is_written_by(owners: &[u32], dir: &Metadata) -> bool {
+    owners.contains(&dir.uid()) && is_owners_alone(dir.mode(), dir.uid(), dir.gid())
+}
+
+/// Whether a mode lets nobody but the owner write. The group may that is the owner's own,
+/// as many systems give each user one.
+fn is_owners_alone(mode: u32, owner: u32, group: u32) -> bool {
+    const BY_GROUP: u32 = 0o020;
+    const BY_OTHERS: u32 = 0o002;
+    let is_own_group = group == owner || group == ROOT;
+    mode & BY_OTHERS == 0 && (mode & BY_GROUP == 0 || is_own_group)
 }
 
 /// What stands behind `tread-guest-sdk =`: for a version, a directory, or a
 /// git URL with a revision; without any, for what is found.
 pub(super) fn dependency(sdk: Option<&str>, places: &Places) -> Result<String, String> {
     let Some(sdk) = sdk else {
-        return places.dependency().unwrap_or_else(|| Err(NOT_FOUND.to_owned()));
+        return places.dependency();
     };
     if sdk.contains("://") || sdk.starts_with("git@") {
         return git(sdk);
@@ -62,6 +110,18 @@ pub(super) fn dependency(sdk: Option<&str>, places: &Places) -> Result<String, S
 const NOT_FOUND: &str = "the SDK that a policy is built with is not found from here: say where it \
     is with --sdk DIR, the directory of tread's source, or with --sdk URL#REVISION, its git \
     repository and a commit";
+
+/// That there is none, and which ones were passed over.
+fn not_found(passed: &[PathBuf]) -> String {
+    match passed {
+        [] => NOT_FOUND.to_owned(),
+        [first, ..] => format!(
+            "{NOT_FOUND}. {} is not taken unless it is named: others own it or the directory that \
+             it is in, or can write there",
+            shown(first)
+        ),
+    }
+}
 
 fn directory(dir: &Path) -> Result<String, String> {
     let shown = dir.display();
@@ -162,6 +222,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
     fn a_version_a_directory_and_a_git_revision_are_told_apart() {
@@ -232,6 +293,59 @@ mod tests {
         // From anywhere else by the program that was built in it.
         let program = Some(tree.join("target/release/tread"));
         assert_eq!(dependency(None, &Places { program, ..nowhere() }), Ok(expected));
+    }
+
+    fn mode(dir: &Path, mode: u32) {
+        fs::set_permissions(dir, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_can_put_around_this_directory_is_not_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let shared = dir.path().join("shared");
+        let stranger = checkout(&shared);
+        let here = shared.join("mine");
+        fs::create_dir_all(&here).unwrap();
+        let places = Places { here, program: None };
+        assert_eq!(dependency(None, &places), Ok(stranger));
+        for open in [0o1777, 0o777] {
+            mode(&shared, open);
+            let message = dependency(None, &places).unwrap_err();
+            assert!(message.starts_with(NOT_FOUND), "{message}");
+            assert!(message.contains("shared/guest-sdk is not taken unless"), "{message}");
+        }
+        mode(&shared, 0o755);
+        mode(&shared.join("guest-sdk"), 0o777);
+        assert!(dependency(None, &places).is_err());
+        // One that nobody else can write to is taken in its place, further up or down.
+        let expected = checkout(&dir.path().join("tread"));
+        assert_eq!(dependency(None, &places), Ok(expected));
+        // A link does not make another place of it.
+        let linked = dir.path().join("linked");
+        fs::create_dir_all(&linked).unwrap();
+        symlink(shared.join("guest-sdk"), linked.join("guest-sdk")).unwrap();
+        assert!(!is_kept_by(&places.owners(), &linked.join("guest-sdk")));
+    }
+
+    #[test]
+    fn a_directory_of_another_user_or_a_shared_group_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let owner = fs::metadata(dir.path()).unwrap().uid();
+        let sdk = dir.path().join("guest-sdk");
+        fs::create_dir_all(&sdk).unwrap();
+        assert!(is_kept_by(&[owner], &sdk));
+        assert!(!is_kept_by(&[owner + 1], &sdk));
+        assert!(!is_kept_by(&[owner], &dir.path().join("nowhere")));
+        for (mode, owner, group, kept) in [
+            (0o755, 1000, 1000, true),
+            (0o775, 1000, 1000, true),
+            (0o775, 1000, 0, true),
+            (0o775, 1000, 100, false),
+            (0o755, 1000, 100, true),
+            (0o757, 1000, 1000, false),
+        ] {
+            assert_eq!(is_owners_alone(mode, owner, group), kept, "{mode:o} {owner} {group}");
+        }
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub(super) fn rewritten(text: &str, blocks: &BTreeMap<String, String>) -> Result
             continue;
         };
         let new = replaced(piece, block)
-            .and_then(|new| same_but_for_expect(&before, &values(&new)?).map(|()| new))
+            .and_then(|new| check_read_back(&before, &values(&new)?, block).map(|()| new))
             .with_context(|| format!("{title}: write this by hand:\n{block}"))?;
         out.push_str(&new);
         left.retain(|other| other != title);
@@ -157,37 +157,42 @@ fn values(piece: &str) -> Result<Vec<Value>> {
 /// Comments within the old block go with it.
 fn replaced(piece: &str, block: &str) -> Result<String> {
     let lines: Vec<&str> = piece.split_inclusive('\n').collect();
+    let line_end = if lines.iter().any(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
+    let block = block.replace('\n', line_end);
     let Some(start) = lines.iter().position(|line| line.starts_with("expect:")) else {
         let written = piece.trim_end();
         let blank = piece.strip_prefix(written).unwrap_or_default();
-        let blank = blank.strip_prefix('\n').unwrap_or(blank);
-        return Ok(format!("{written}\n{block}{blank}"));
+        let blank = blank.strip_prefix(line_end).unwrap_or(blank);
+        return Ok(format!("{written}{line_end}{block}{blank}"));
     };
-    let is_within = |line: &&str| line.starts_with([' ', '\t']) && !line.trim().is_empty();
-    // Up to the last line that is indented; what is blank or a comment behind
-    // it belongs to what follows.
-    let following = lines.iter().skip(start + 1);
-    let end = following
-        .take_while(|line| {
-            is_within(line) || line.trim().is_empty() || line.starts_with(['}', ']'])
-        })
-        .collect::<Vec<_>>();
-    let kept = end.iter().rev().take_while(|line| line.trim().is_empty()).count();
-    let end = start + 1 + end.len() - kept;
+    let end = start + 1 + length_of_block(lines.get(start + 1..).unwrap_or_default());
     let before = lines.iter().take(start).copied();
     let after = lines.iter().skip(end).copied();
-    Ok(before.chain([block]).chain(after).collect())
+    Ok(before.chain([block.as_str()]).chain(after).collect())
 }
 
-fn same_but_for_expect(before: &[Value], after: &[Value]) -> Result<()> {
-    let without = |values: &[Value]| -> Vec<Value> {
+/// How many lines belong to the block that began before them: up to the last one that is
+/// indented or closes a bracket. What is blank or a comment behind it belongs to what follows;
+/// a comment between lines of the block stands in it, however little it is indented.
+fn length_of_block(lines: &[&str]) -> usize {
+    let says_nothing = |line: &&&str| line.trim().is_empty() || line.starts_with('#');
+    let is_within = |line: &&&str| line.starts_with([' ', '\t', '}', ']']) || says_nothing(line);
+    let within = lines.iter().take_while(is_within).count();
+    let behind = lines.iter().take(within).rev().take_while(says_nothing).count();
+    within - behind
+}
+
+/// Whether the document says the same as before, and expects what the block says.
+fn check_read_back(before: &[Value], after: &[Value], block: &str) -> Result<()> {
+    let apart = |values: &[Value]| -> (Vec<Value>, Vec<Value>) {
         let mut values = values.to_vec();
-        for value in values.iter_mut().filter_map(Value::as_object_mut) {
-            value.remove("expect");
-        }
-        values
+        let objects = values.iter_mut().filter_map(Value::as_object_mut);
+        let expected = objects.filter_map(|value| value.remove("expect")).collect();
+        (values, expected)
     };
-    ensure!(without(before) == without(after), "`expect:` cannot be replaced as text here");
+    let ((before, _), (after, found)) = (apart(before), apart(after));
+    let is_so = before == after && found == apart(&values(block)?).1;
+    ensure!(is_so, "`expect:` cannot be replaced as text here");
     Ok(())
 }
 
@@ -242,6 +247,42 @@ new: {}
         }
         let error = rewritten(FILE, &blocks(&[("Three", block)])).unwrap_err().to_string();
         assert!(error.contains("Three"), "{error}");
+    }
+
+    #[test]
+    fn a_comment_at_the_margin_does_not_end_the_block_that_goes_on_behind_it() {
+        let text = "title: One\nold: {}\nnew: {}\nexpect:\n  plan: reboot\n# why\n\n  # so\n  \
+                    changes:\n# more\n    file:/etc/a: {by: x}\n\n# Behind it\n---\ntitle: Two\n";
+        let block = "expect:\n  plan: no action\n";
+        let new = rewritten(text, &blocks(&[("One", block)])).unwrap();
+        let head = "title: One\nold: {}\nnew: {}\n";
+        assert_eq!(new, format!("{head}{block}\n# Behind it\n---\ntitle: Two\n"));
+    }
+
+    #[test]
+    fn lines_end_as_they_did() {
+        let block = "expect:\n  plan: reboot\n";
+        for text in [
+            "title: One\r\nexpect:\r\n# why\r\n  plan: nothing\r\n\r\nold: {}\r\n",
+            "title: One\r\nold: {}\r\n\r\n",
+            "title: One\r\nold: {}",
+        ] {
+            let new = rewritten(text, &blocks(&[("One", block)])).unwrap();
+            let as_usual = rewritten(&text.replace('\r', ""), &blocks(&[("One", block)]));
+            assert_eq!(new, as_usual.unwrap().replace('\n', "\r\n"));
+        }
+    }
+
+    #[test]
+    fn a_document_that_would_expect_something_else_is_not_written() {
+        let of = |expect: &str| values(&format!("title: One\nexpect: {expect}\n")).unwrap();
+        let block = "expect:\n  plan: reboot\n";
+        let check = |after: &str| check_read_back(&of("{plan: nothing}"), &of(after), block);
+        check("{plan: reboot}").unwrap();
+        for other in ["{plan: nothing}", "{plan: reboot, verdicts: {}}", "null"] {
+            check(other).unwrap_err();
+        }
+        assert!(check_read_back(&of("null"), &[], block).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::choose::Version;
 use super::load::Body;
-use super::material::{Material, SETTINGS};
+use super::material::Material;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Resource as _;
@@ -13,6 +13,7 @@ use serde_json::Value;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::words::LAST_GOOD_LABEL;
 use tread_model::digest::Fields;
+use tread_model::packed::SETTINGS;
 
 /// Where `tread policy pack` puts a module.
 const KEY: &str = "policy.wasm";

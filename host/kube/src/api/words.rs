@@ -34,7 +34,7 @@ pub const IS_POLICY: &str = "true";
 /// What finds the ConfigMaps that hold policies.
 pub const POLICY_SELECTOR: &str = "tread.dev/policy=true";
 /// On a ConfigMap that holds a policy: the key of its module, where it holds more.
-pub const KEY_ANNOTATION: &str = "tread.dev/policy-key";
+pub use tread_model::packed::KEY_ANNOTATION;
 
 /// On a namespace, with the value [`ALLOWED`]: its ConfigMaps may be policies.
 pub const POLICIES_LABEL: &str = "tread.dev/policies";

@@ -1,7 +1,9 @@
-//! What is more disruptive than `--max` lets pass: every pool, and every change.
+//! What is more disruptive than `--max` lets pass, and what is refused: every pool, and every
+//! change.
 
 use std::collections::BTreeMap;
 use tread_cluster::previews::Described;
+use tread_console::sentence::sentence;
 use tread_kube::api::POOL_KIND;
 use tread_model::effect::Effect;
 use tread_model::text::and_more_of;
@@ -13,16 +15,38 @@ const POOLS: usize = 20;
 
 /// All that is beyond it, of the plans of each pool.
 pub(super) fn in_words(pools: &[Vec<&Described>], max: Effect) -> String {
-    let mut said: Vec<String> = pools.iter().filter_map(|plans| of_pool(plans, max)).collect();
+    let said = pools.iter().filter_map(|plans| of_pool(plans, max)).collect();
+    under(&format!("more disruptive than --max {max}:"), said)
+}
+
+/// What is refused of the plans of each pool, and why.
+pub(super) fn refused(pools: &[Vec<&Described>]) -> String {
+    under("refused:", pools.iter().filter_map(|plans| refused_of(plans)).collect())
+}
+
+/// One line, or one for each pool.
+fn under(title: &str, mut said: Vec<String>) -> String {
     let more = and_more_of(said.len(), POOLS, "pools");
     said.truncate(POOLS);
     if !more.is_empty() {
         said.push(more.trim_start().to_owned());
     }
     match said.as_slice() {
-        [one] => format!("more disruptive than --max {max}: {one}"),
-        all => format!("more disruptive than --max {max}:\n  {}", all.join("\n  ")),
+        [one] => format!("{title} {one}"),
+        all => format!("{title}\n  {}", all.join("\n  ")),
     }
+}
+
+fn refused_of(plans: &[&Described]) -> Option<String> {
+    // The last one: a plan for a single change rather than the one for all of them.
+    let plan = plans.iter().rfind(|plan| plan.effect == Effect::Refuse)?;
+    let mut changes = plan.status.transitions.iter().flat_map(|way| &way.changes);
+    let why = changes.find(|change| change.effect() == Effect::Refuse).map(|change| {
+        let said =
+            format!("{} {}", sentence(&change.reason), change.advice.as_deref().unwrap_or(""));
+        format!(": {}: {}", change.id, said.trim_end())
+    });
+    Some(format!("pool {}{}", plan.pool, why.unwrap_or_default()))
 }
 
 fn of_pool(plans: &[&Described], max: Effect) -> Option<String> {
@@ -107,8 +131,13 @@ mod tests {
         let changes: Vec<Value> = changes
             .iter()
             .map(|(id, action)| {
-                json!({"id": id, "edit": "added", "verdict": "decided", "reason": "so it is",
-                    "actions": if action.is_empty() { json!([]) } else { json!([{"do": action}]) }})
+                let (verdict, actions) = match *action {
+                    "" => ("decided", json!([])),
+                    "refuse" => ("refused", json!([])),
+                    action => ("decided", json!([{"do": action}])),
+                };
+                json!({"id": id, "edit": "added", "verdict": verdict, "reason": "so it is",
+                    "actions": actions})
             })
             .collect();
         let mut status: tread_kube::api::DisruptionPlanStatus =
@@ -156,6 +185,15 @@ mod tests {
             one,
             "more disruptive than --max restart: pool worker: this is a reboot, because of a: so it is"
         );
+    }
+
+    #[test]
+    fn what_is_refused_is_named_with_its_reason() {
+        let refused =
+            plan("worker", ("MachineConfig", "50-a"), &[("a", "reload"), ("b", "refuse")]);
+        let gentle = plan("gentle", ("MachineConfig", "80-d"), &[("g", "reload")]);
+        let text = super::refused(&[vec![&gentle], vec![&refused]]);
+        assert_eq!(text, "refused: pool worker: b: So it is.");
     }
 
     #[test]

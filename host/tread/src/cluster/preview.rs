@@ -100,7 +100,11 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     }
     let worst = pools.iter().flat_map(OfPool::judged).map(|plan| plan.effect).max();
     Ok(match (worst, args.max) {
-        (Some(Effect::Refuse), _) => Exit::Refused,
+        (Some(Effect::Refuse), _) => {
+            let pools: Vec<_> = pools.iter().map(|pool| pool.judged().collect()).collect();
+            warn(&beyond::refused(&pools));
+            Exit::Refused
+        }
         (Some(worst), Some(max)) if worst > max => {
             let pools: Vec<_> = pools.iter().map(|pool| pool.judged().collect()).collect();
             warn(&beyond::in_words(&pools, max));

@@ -77,9 +77,10 @@ pub struct PlanArgs {
     /// Who decides.
     #[command(flatten)]
     pub policies: PolicyArgs,
-    /// Show what this policy, or these rules, would have decided, and how many steps that saves or
-    /// adds. It decides nothing: the plan and the exit code stay the same. It is tried in place of
-    /// a policy of the same name and layer (may be repeated; all together are tried)
+    /// Show what this policy (a module, or a manifest with packed ones), or these rules, would have
+    /// decided, and how many steps that saves or adds. It decides nothing: the plan and the exit
+    /// code stay the same. It is tried in place of a policy of the same name and layer (may be
+    /// repeated; all together are tried)
     #[arg(long, value_name = "FILE")]
     pub shadow: Vec<PathBuf>,
     /// How to print the plan

@@ -169,6 +169,38 @@ fn wide_claims_are_told_as_the_cluster_will_tell_them() {
     }
 }
 
+/// Runs to its end while nobody reads what it warns of.
+fn unwarned(bench: &Bench, args: &[&str]) -> Ran {
+    let (unread, errors) = std::io::pipe().unwrap();
+    drop(unread);
+    let mut command = bench.command(args);
+    Ran(command.stdin(Stdio::null()).stderr(errors).output().unwrap())
+}
+
+#[test]
+fn what_is_done_with_a_warning_is_done_also_if_nobody_reads_the_warning() {
+    let bench = Bench::new();
+    bench.write("cases/a.yaml", case("{answer: abstain}"));
+    let wide = restarting("wide", "file:/etc/**");
+    bench.write("wide.wasm", wide.component());
+    bench.write("core.wasm", wide.module());
+    for (args, code, part) in [
+        (&["policy", "test", "wide.wasm", "-o", "junit"][..], 1, "<failure "),
+        (&["policy", "pack", "wide.wasm", "-n", "a", "--name", "b"], 0, "kind: ConfigMap"),
+        (&["policy", "build", "--from", "core.wasm", "-o", "a.wasm"], 0, "a.wasm: "),
+        (&["policy", "rules", "--to-openshift"], 0, "kind: MachineConfiguration"),
+        (&["policy", "new", "open", "--claim", "file:/etc/**", "--sdk", "1"], 0, "policy test"),
+    ] {
+        let warned = bench.tread(args);
+        assert!(!warned.err().is_empty(), "{args:?} warns of nothing");
+        std::fs::remove_dir_all(bench.dir.path().join("open")).ok();
+        let ran = unwarned(&bench, args);
+        assert_eq!(ran.code(), code, "{args:?}: {}", ran.out());
+        assert!(ran.out().contains(part), "{args:?}: {part:?} in {}", ran.out());
+    }
+    assert!(bench.dir.path().join("a.wasm").exists() && bench.dir.path().join("open").exists());
+}
+
 #[test]
 fn settings_are_held_to_the_whole_schema_wherever_they_are_given() {
     let bench = Bench::new();

@@ -164,6 +164,10 @@ fn rules_can_be_tried_too_and_their_warnings_stay_with_them() {
     let shadow = &plan["shadow"];
     assert_eq!(shadow["plan"]["summary"], "no action; no drain, no reboot");
     assert_eq!(shadow["policies"][0]["layer"], "admin");
+    // Whatever its file is called.
+    bench.write("rules.conf", rules.to_string());
+    let other = planned(&bench, &["--policy", "gentle.wasm", "--shadow", "rules.conf"]);
+    assert_eq!(other["shadow"]["plan"], shadow["plan"]);
     assert!(shadow["warnings"][0].as_str().unwrap().contains("twice"), "{shadow:#}");
     // In the other place the same file is told where it belongs.
     let ran = bench.plan(files(&[]), files(&[]), &["--rules", "rules.yaml"]);
@@ -174,6 +178,36 @@ fn rules_can_be_tried_too_and_their_warnings_stay_with_them() {
     let shadow = &planned(&bench, &["--rules", "rules.yaml", "--shadow", "gentle.wasm"])["shadow"];
     assert_eq!(shadow["changes"][0]["answers"][0]["answer"], "not-asked");
     assert_eq!(shadow["summary"], "the same steps as today");
+}
+
+#[test]
+fn a_policy_is_tried_as_it_is_packed_and_rules_beside_it_are_named() {
+    let bench = Bench::new();
+    restarting(&bench);
+    let packed = |module: &[u8], settings: &str| {
+        let module = base64_simd::STANDARD.encode_to_string(module);
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gentle"},
+            "data": {"settings": settings}, "binaryData": {"policy.wasm": module}})
+    };
+    let gentle = std::fs::read(bench.dir.path().join("gentle.wasm")).unwrap();
+    bench.write("packed.json", packed(&gentle, "").to_string());
+    let shadow = &planned(&bench, &["--shadow", "packed.json"])["shadow"];
+    assert_eq!(*shadow, planned(&bench, &["--shadow", "gentle.wasm"])["shadow"]);
+    // Its settings count, as in a cluster.
+    bench.write("packed.json", packed(&gentle, "speed: 9").to_string());
+    let shadow = &planned(&bench, &["--shadow", "packed.json"])["shadow"];
+    assert_eq!(shadow["policies"][0]["failure"], "invalid-settings");
+    // What cannot be loaded is told, and the plan stays.
+    bench.write("packed.json", packed(b"\0asm\r\0\x01\0", "").to_string());
+    let shadow = &planned(&bench, &["--shadow", "packed.json"])["shadow"];
+    assert_eq!(shadow["policies"][0]["policy"], "packed.json, ConfigMap gentle, key policy.wasm");
+    assert!(shadow["policies"][0]["failure"].is_string(), "{shadow:#}");
+    // Rules in the same file are not tried without a word.
+    let rules = rule("mine", json!({"match": ["file:/etc/a"], "actions": []}));
+    bench.write("both.yaml", format!("{}\n---\n{rules}", packed(&gentle, "")));
+    let shadow = &planned(&bench, &["--shadow", "both.yaml"])["shadow"];
+    let warning = shadow["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("holds a DisruptionPolicy too, which is not tried"), "{warning}");
 }
 
 #[test]
