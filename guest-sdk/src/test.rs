@@ -268,8 +268,6 @@ mod tests {
         let change = file("/etc/a", "a", "b");
         let reload = || Action::reload("a.service");
         for (actions, says) in [
-            (vec![Action::Reboot], ""),
-            (vec![reload(); MOST_ACTIONS], ""),
             (vec![reload(); MOST_ACTIONS + 1], "64 actions"),
             (vec![Action::RebootUndrained], "only the admin layer"),
             (vec![Action::reload("poweroff.target")], "an action names \"poweroff.target\""),

@@ -94,7 +94,7 @@ fn packed(path: &Path, bytes: &[u8]) -> Result<Option<Entry>> {
     Ok(modules.pop())
 }
 
-/// What an option is held against.
+/// The part of an entry that an option chooses by.
 type Field = fn(&Entry) -> &str;
 
 /// The options of `tread policy unpack` that choose one of these, as few as can.

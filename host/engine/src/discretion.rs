@@ -14,7 +14,7 @@ use tread_model::verdict::{Action, Answer, Failure, FailureKind, Layer, Verdict}
 const UNSHOWN: &str = "The policy was offered a secret, so its reason, which might quote it, is not \
                        shown: it can declare the sentence as one of its `reasons`.";
 
-/// The same of a policy that comes with the program: nobody who reads it can change that one.
+/// The same for a policy that comes with the program: whoever reads the plan cannot change that policy.
 const UNSHOWN_OF_BUILTIN: &str = "It was offered a file that not everybody on a node may read, so its reason, which might quote \
      that, is not shown: plan the same change with such files left out, or of mode 0644, to see it.";
 

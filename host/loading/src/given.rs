@@ -45,7 +45,7 @@ impl Module {
         Module { place: file.name, component: file.bytes, settings: Map::new() }
     }
 
-    /// With what it says of itself; as it is and why it does not, if it does not.
+    /// The module with its description; or the module as it was, and why it has none.
     pub(crate) fn described(self, limits: &Limits) -> Result<Given, (Module, Failure)> {
         let description = match inspect::description(&self.component, limits) {
             Ok(description) => description,
@@ -133,7 +133,7 @@ pub(crate) fn packed(file: &NamedBytes) -> Result<Option<Packed>> {
 pub(crate) fn kinds_of_manifest(file: &NamedBytes) -> Option<Vec<String>> {
     let documents = document_values(&Input { name: &file.name, bytes: &file.bytes }).ok()?;
     let kinds = documents.iter().filter_map(|document| document.value.get("kind")?.as_str());
-    // They stand in messages.
+    // Messages quote them, and each has to stay in its line.
     Some(kinds.map(line).collect())
 }
 

@@ -177,7 +177,7 @@ impl<'r, 'a> Round<'r, 'a> {
         // What an admin answered for is not offered to this policy as a change. It
         // still belongs to the whole that the policy compares, and is taken as done.
         for (index, (change, said)) in changes.iter().zip(&self.statements).enumerate() {
-            // Another policy of the admin layer is offered it all the same.
+            // The policy is asked about this change itself, as each of the admin layer that claims it.
             if offer.binary_search(&index).is_ok() {
                 continue;
             }

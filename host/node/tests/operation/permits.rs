@@ -160,7 +160,7 @@ fn once_it_was_reported_as_degraded_it_boots_no_more_without_a_permit() {
 #[test]
 fn a_permitted_boot_that_an_admin_brings_about_covers_the_one_by_which_the_node_goes_back() {
     let bed = Bed::with("one", &unit_with("/bin/true"));
-    // The unit does not start with that, for which the node has to boot.
+    // With this config the unit does not start, so the node has to boot.
     bed.until_staged(&config("bad"), &restart());
     // The boot is permitted, and neither logind nor systemd boots the node.
     let ended = bed.go_on_without_a_bus().unwrap();

@@ -372,3 +372,20 @@ fn a_policy_that_needs_secrets_says_so_until_it_may_read_them() {
     let inspected = bench.tread(&["policy", "inspect", component]);
     assert!(inspected.out().contains("It needs to read secrets"), "{}", inspected.out());
 }
+
+#[test]
+fn where_a_built_in_policy_saw_a_secret_an_admin_is_told_how_to_see_its_reason() {
+    let bench = Bench::new();
+    let reason = |mode: u32| {
+        let trust = |text: &str| {
+            let files = [file("/etc/containers/policy.json", text, mode)];
+            config(json!({"storage": {"files": files}}))
+        };
+        let accepts_all = r#"{"default": [{"type": "insecureAcceptAnything"}]}"#;
+        let ran = bench.plan(trust(accepts_all), trust("{}"), &["-o", "json"]);
+        assert_eq!(ran.code(), 4, "{}", ran.out());
+        ran.json()["changes"][0]["reason"].as_str().unwrap().to_owned()
+    };
+    assert!(reason(0o600).contains("or of mode 0644, to see it"), "{}", reason(0o600));
+    assert!(reason(0o644).contains("default"), "{}", reason(0o644));
+}

@@ -45,8 +45,9 @@ const METHODS: [&str; 14] = [
     "rpmostree",
 ];
 
-/// What runs another command, which stands somewhere behind it. What is not listed here is held to be one
-/// as well as far as it names what ends the system; of these, what only who runs them can tell counts, too.
+/// Programs that run another command, which stands somewhere behind them. A program that is not listed
+/// counts as one of them where a word behind it is a program that ends the system. Behind those that are
+/// listed, a variable in the place of the command counts too: only whoever runs it can tell what it is.
 const WRAPPERS: [&str; 74] = [
     "exec",
     "env",
@@ -133,8 +134,8 @@ const FEEDING: [&str; 2] = ["xargs", "parallel"];
 /// Options of them whose value is a command, also where they are cut short.
 const COMMAND_OPTIONS: [&str; 4] = ["--command", "--session-command", "--exec", "--startas"];
 
-/// What runs no other command, but prints words, looks at files or moves them, or notes what the system does;
-/// and what a shell has words behind that are no commands.
+/// Programs that run no other command: they print words, look at files or move them, or note what the system
+/// does. And words of a shell behind which no command stands.
 const LOOKING: [&str; 48] = [
     "echo",
     "printf",
@@ -374,8 +375,8 @@ fn command_of(word: &str) -> &str {
     }
 }
 
-/// Whether a word behind a program ends the system if that program runs it. Nobody can list what runs
-/// others, so each one may, but those that are known not to.
+/// Whether a word behind a program ends the system if that program runs it. Any program may run what stands
+/// behind it, except for those that are known not to.
 fn names_the_end(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
     if LOOKING.contains(&program) {
         return false;

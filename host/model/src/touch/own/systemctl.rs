@@ -171,15 +171,15 @@ const WITH_VALUE: [&str; 25] = [
     "what",
 ];
 
-/// Whether what stands behind `systemctl` ends the system, or takes too much of it. Of a part of a command
-/// it is not held that it is whole.
+/// Whether what stands behind `systemctl` ends the system, or takes too much of it. `is_part`: the words may
+/// be only a part of the command, as what stands in quotes.
 pub(super) fn ends(rest: &[&str], is_part: bool) -> bool {
     let words: Vec<&str> = rest.iter().copied().filter(|word| !is_redirection(word)).collect();
     // A pattern, or several names in one word, means more units than are known here.
     if words.iter().any(|word| word.contains(['*', '?', '[', '{']) || word.contains("isolate")) {
         return true;
     }
-    // These are not named.
+    // `--marked`: units that the command line does not name.
     if words.iter().any(|word| word.starts_with("--mar")) {
         return true;
     }
@@ -198,11 +198,11 @@ fn verb_ends(verb: &str, plain: &[&str], is_part: bool) -> bool {
         verb if HARMLESS.contains(&verb) => return false,
         verb if RESTARTING.contains(&verb) => |unit: &str| touch_gently(unit).is_err(),
         verb if STOPPING.contains(&verb) => is_missed,
-        // What it does is not known. A part may be a sentence.
+        // What such a verb does is not known. In a part of a command it may be a word of a sentence.
         _ => return !is_part,
     };
     let mut units = plain.iter().filter(|word| **word != verb).peekable();
-    // If none is named, they come from elsewhere.
+    // If no unit is named, the names come from elsewhere, as by `xargs`.
     !is_part && units.peek().is_none() || units.any(|word| any_name(word, of_units))
 }
 
