@@ -63,7 +63,7 @@ impl Ready {
         let mut running = Running::begin(serving, limits, limits.budget(0, 0))?;
         let made = self.pre.instantiate(&mut running.store);
         made.map(|_| ()).map_err(|error| {
-            of_error(&error, FailureKind::WrongWorld, running.store.data().log.last())
+            of_error(&error, FailureKind::WrongWorld, running.store.data_mut().log.last())
         })
     }
 
@@ -81,7 +81,7 @@ impl Ready {
             Ok(())
         });
         checked.map_err(|error| {
-            of_error(&error, FailureKind::WrongWorld, running.store.data().log.last())
+            of_error(&error, FailureKind::WrongWorld, running.store.data_mut().log.last())
         })
     }
 }
@@ -170,7 +170,7 @@ where
     let result = invoke(&mut running.store, ready, function, params);
     let fuel = budget.fuel.saturating_sub(running.store.get_fuel().unwrap_or(0));
     let spent = Spent { fuel, memory: running.store.data().limiter.memory_taken() };
-    let log = std::mem::take(&mut running.store.data_mut().log);
+    let mut log = std::mem::take(&mut running.store.data_mut().log);
     match result {
         Ok(value) => Ok(Done { value, spent, log: log.into_lines() }),
         Err((error, otherwise)) => {

@@ -8,6 +8,8 @@ use tread_model::text::one_line_within;
 #[derive(Debug, Default)]
 pub(crate) struct GuestLog {
     lines: Vec<String>,
+    /// What was put of a line that has not ended.
+    begun: String,
     lines_left: usize,
     bytes_left: usize,
     dropped: usize,
@@ -18,6 +20,7 @@ impl GuestLog {
     pub(crate) fn new(limits: &Limits) -> GuestLog {
         GuestLog {
             lines: Vec::new(),
+            begun: String::new(),
             lines_left: limits.log_lines,
             bytes_left: limits.log_bytes,
             dropped: 0,
@@ -46,13 +49,37 @@ impl GuestLog {
         self.lines.push(kept);
     }
 
+    /// Adds a character to the line that is being written.
+    pub(crate) fn put(&mut self, character: char) {
+        if character == '\n' {
+            self.end_line();
+        } else if self.begun.len() <= self.bytes_left {
+            // Up to one character more than is kept, so that `push` sees that the line is too long.
+            self.begun.push(character);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.begun);
+        self.push(&line);
+    }
+
+    /// Ends a line of which something was put.
+    fn end_begun(&mut self) {
+        if !self.begun.is_empty() {
+            self.end_line();
+        }
+    }
+
     /// What was written last: in a panic, its text.
-    pub(crate) fn last(&self) -> Option<&str> {
+    pub(crate) fn last(&mut self) -> Option<&str> {
+        self.end_begun();
         self.lines.last().map(String::as_str).filter(|line| !line.is_empty())
     }
 
     /// The lines, with a note if that is not all.
     pub(crate) fn into_lines(mut self) -> Vec<String> {
+        self.end_begun();
         match (self.dropped, self.cut) {
             (0, false) => {}
             (0, true) => self.lines.push("(the log was cut here)".to_owned()),
@@ -88,6 +115,35 @@ mod tests {
         assert!(log.is_full());
         log.push("more");
         assert_eq!(log.into_lines(), ["12345", "12…", "(1 more lines were dropped)"]);
+    }
+
+    #[test]
+    fn a_line_is_put_together_of_its_characters_and_ends_with_the_call() {
+        let put = |text: &str| {
+            let mut log = log(2, 10);
+            text.chars().for_each(|it| log.put(it));
+            log.into_lines()
+        };
+        assert_eq!(put("one\ntwo"), ["one", "two"]);
+        assert_eq!(put("one\ntwo\n"), ["one", "two"]);
+        assert_eq!(put("a\tb\u{1b}[1m"), ["a b [1m"]);
+        assert_eq!(put("1234567890"), ["1234567890"]);
+        assert_eq!(put("12345678901234567890"), ["1234567…", "(the log was cut here)"]);
+        assert_eq!(put("1\n2\n3\n4"), ["1", "2", "(2 more lines were dropped)"]);
+        assert_eq!(put(""), [""; 0]);
+        let mut mixed = log(4, 100);
+        mixed.put('a');
+        assert_eq!(mixed.last(), Some("a"));
+        mixed.put('b');
+        mixed.push("c");
+        assert_eq!(mixed.into_lines(), ["a", "c", "b"], "a line stands where it ended");
+    }
+
+    #[test]
+    fn what_is_put_without_an_end_takes_no_more_memory_than_is_kept() {
+        let mut log = log(2, 10);
+        (0..100_000).for_each(|_| log.put('é'));
+        assert!(log.begun.len() < 10 + 'é'.len_utf8() + 1, "{}", log.begun.len());
     }
 
     #[test]

@@ -50,6 +50,9 @@ const TABLE_KEPT: usize = 64 << 10;
 /// A charge for each line of a log, which is work for the host.
 const LOG_FUEL: u64 = 1_000;
 
+/// The same for each character that is written by itself.
+const CHARACTER_FUEL: u64 = 100;
+
 /// The address space of a memory where there is no pool.
 const ON_DEMAND_RESERVATION: u64 = 64 << 20;
 const ON_DEMAND_GUARD: u64 = 64 << 10;
@@ -106,6 +109,7 @@ impl Serving {
         let engine = Engine::new(&config)?;
         let mut linker = Linker::new(&engine);
         linker.instance(v1::HOST)?.func_wrap("log", log)?;
+        linker.instance(v1::CHARACTERS)?.func_wrap("put", put)?;
         let key = key(&engine, limits);
         let (slots, ticker) = (Slots::new(slots), Ticker::default());
         Ok(Serving { engine, linker, allocator, slots, ticker, key })
@@ -149,10 +153,9 @@ fn pool(limits: &Limits, slots: u32) -> PoolingAllocationConfig {
     pool
 }
 
-/// The one function that a policy can import.
+/// What a policy can import: a line for its author.
 fn log(mut store: StoreContextMut<'_, Guest>, (line,): (WasmStr,)) -> wasmtime::Result<()> {
-    let fuel = store.get_fuel()?;
-    store.set_fuel(fuel.saturating_sub(LOG_FUEL))?;
+    charge(&mut store, LOG_FUEL)?;
     if store.data().log.is_full() {
         store.data_mut().log.drop_line();
         return Ok(());
@@ -160,6 +163,18 @@ fn log(mut store: StoreContextMut<'_, Guest>, (line,): (WasmStr,)) -> wasmtime::
     let line = line.to_str(&store)?.into_owned();
     store.data_mut().log.push(&line);
     Ok(())
+}
+
+/// What a policy can import in its place: a character of a line.
+fn put(mut store: StoreContextMut<'_, Guest>, (character,): (char,)) -> wasmtime::Result<()> {
+    charge(&mut store, CHARACTER_FUEL)?;
+    store.data_mut().log.put(character);
+    Ok(())
+}
+
+fn charge(store: &mut StoreContextMut<'_, Guest>, fuel: u64) -> wasmtime::Result<()> {
+    let left = store.get_fuel()?;
+    store.set_fuel(left.saturating_sub(fuel))
 }
 
 /// Compiled code of another wasmtime, or of other settings, has another key;

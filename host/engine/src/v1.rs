@@ -19,6 +19,9 @@ pub(crate) const DECLARATIONS: &str = "tread:policy/declarations@1.1.0";
 /// What a policy may import.
 pub(crate) const HOST: &str = "tread:policy/host@1.0.0";
 
+/// What a policy may import in its place.
+pub(crate) const CHARACTERS: &str = "tread:policy/characters@1.2.0";
+
 /// The parameters of `classify`.
 pub(crate) type ClassifyParams<'a> = (&'a str, &'a [Change<'a>], &'a [Entry<'a>]);
 

@@ -189,6 +189,47 @@ fn an_endless_log_runs_out_of_fuel() {
     assert_eq!(failed.log.len(), 2);
 }
 
+/// A guest that logs a character at a time.
+fn putting(body: &str) -> Guest {
+    let imports = r#"(import "tread:policy/characters@{version}" "put" (func $put (param i32)))"#;
+    Guest { imports, version: "1.2.0", ..classifying(body) }
+}
+
+#[test]
+fn a_panic_that_comes_a_character_at_a_time_is_the_text_of_the_trap() {
+    let put = |text: &str| {
+        text.chars().fold(String::new(), |all, it| {
+            all + &format!("(call $put (i32.const {}))", u32::from(it))
+        })
+    };
+    let body =
+        put("tracing\n") + &put("panicked at src/lib.rs:1:2: é \u{1b}[31m") + "(unreachable)";
+    let failed = fails(shared(), &putting(&body));
+    let message = "panicked at src/lib.rs:1:2: é [31m";
+    assert_failure(&failed.failure, FailureKind::Trap, message);
+    assert_eq!(failed.log, ["tracing", message]);
+}
+
+#[test]
+fn characters_without_end_run_out_of_fuel_and_are_cut() {
+    let endless = "(loop $again (call $put (i32.const 97)) (br $again)) (unreachable)";
+    let failed = fails(shared(), &putting(endless));
+    assert_failure(&failed.failure, FailureKind::OutOfFuel, "");
+    assert_eq!(failed.log.len(), 2);
+    assert!(failed.log[0].len() <= 4096 && failed.log[0].ends_with('…'), "{}", failed.log[0].len());
+    assert_eq!(failed.log[1], "(the log was cut here)");
+}
+
+#[test]
+fn what_is_no_character_ends_the_call() {
+    for number in ["0xd800", "0x110000", "-1"] {
+        let body = format!("(call $put (i32.const {number})) (unreachable)");
+        let failed = fails(shared(), &putting(&body));
+        assert_failure(&failed.failure, FailureKind::BadOutput, "");
+        assert_eq!(failed.log, [""; 0], "{number}");
+    }
+}
+
 #[test]
 fn answers_that_break_the_rules_void_the_call() {
     use Action::*;

@@ -158,6 +158,14 @@ fn imports_other_than_log_are_refused_by_name() {
             r#""tread:policy/hostile@1.0.0" (instance (export "log" (func (param "line" string))))"#,
             "tread:policy/hostile@1.0.0#log",
         ),
+        (
+            r#""tread:policy/characters@1.2.0" (instance (export "log" (func (param "line" string))))"#,
+            "tread:policy/characters@1.2.0#log",
+        ),
+        (
+            r#""tread:policy/host@1.2.0" (instance (export "put" (func (param "character" char))))"#,
+            "tread:policy/host@1.2.0#put",
+        ),
         (r#""read" (func (result string))"#, "read"),
         (r#""other:types/words@1.0.0" (instance)"#, "other:types/words@1.0.0"),
         (

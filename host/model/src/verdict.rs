@@ -141,7 +141,7 @@ failure_kinds! {
     BeyondClaim => "beyond-claim",
     /// It refused its settings, or they are no JSON object.
     InvalidSettings => "invalid-settings",
-    /// It imports a function other than `log`.
+    /// It imports a function that does not write a log.
     ForbiddenImport => "forbidden-import",
     /// The module is larger than allowed.
     TooLarge => "too-large",

@@ -410,7 +410,7 @@ fn inspect_shows_all_that_a_policy_declares() {
     assert_eq!(found["problems"], json!([]));
     assert_eq!(found["digest"], Sha256::of(&bytes).to_string());
     assert_eq!(found["size"], bytes.len());
-    assert_eq!(found["contract"], "1.1.0");
+    assert_eq!(found["contract"], "1.2.0");
     assert_eq!(
         found["settings"]["defaults"],
         json!({"drain": "when-needed", "longest-name": 128, "mirrors": "trusted"})
@@ -418,8 +418,8 @@ fn inspect_shows_all_that_a_policy_declares() {
     assert_eq!(found["settings"]["schema"]["properties"]["drain"]["default"], "when-needed");
     assert_eq!(found["claims"][0]["changes"], "file:/etc/containers/registries.conf");
     assert_eq!(found["claims"][0]["least"], "reload");
-    assert_eq!(found["imports"][0], "tread:policy/host@1.1.0#log");
-    let exports = ["tread:policy/declarations@1.1.0", "tread:policy/classifier@1.1.0"];
+    assert_eq!(found["imports"][0], "tread:policy/characters@1.2.0#put");
+    let exports = ["tread:policy/declarations@1.2.0", "tread:policy/classifier@1.2.0"];
     assert_eq!(found["exports"], json!(exports));
     assert_eq!(found["emptyCall"]["function"], "describe");
     assert!(found["emptyCall"]["fuel"].as_u64().unwrap() > 0);
@@ -427,7 +427,7 @@ fn inspect_shows_all_that_a_policy_declares() {
     let human = bench.tread(&["policy", "inspect", "in.wasm"]).out();
     for words in [
         "registries 0.1.0: Reloads CRI-O",
-        "tread:policy@1.1.0",
+        "tread:policy@1.2.0",
         &format!("{} bytes", thousands(bytes.len())),
         "file:/etc/containers/registries.conf ",
         "reload..refuse",

@@ -24,7 +24,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
 
 /// The version of it, and the one that a module is taken for that names none.
-const VERSION: &str = "1.1.0";
+const VERSION: &str = "1.2.0";
 const OLDEST: &str = "1.0.0";
 
 /// What a module exports to be a policy's, beside its memory.
@@ -91,12 +91,16 @@ fn of_module(bytes: &[u8]) -> Result<Vec<u8>> {
     if !system.is_empty() {
         bail!(no_system(&system));
     }
-    let host = |from: &str| from.starts_with("tread:policy/host@");
-    let foreign = module.imports.iter().filter(|(from, name)| !(host(from) && name == "log"));
+    let is_of_the_log = |(from, name): &&(String, String)| {
+        (from.starts_with("tread:policy/host@") && name == "log")
+            || (from.starts_with("tread:policy/characters@") && name == "put")
+    };
+    let foreign = module.imports.iter().filter(|import| !is_of_the_log(import));
     let foreign = grouped(foreign.map(|(from, name)| (from.as_str(), name.as_str())));
     if !foreign.is_empty() {
         bail!(
-            "it imports {}: a policy can import nothing but tread:policy/host@{OLDEST}#log",
+            "it imports {}: a policy can import nothing but tread:policy/host@{OLDEST}#log and \
+             tread:policy/characters@{VERSION}#put",
             in_words(&foreign)
         );
     }

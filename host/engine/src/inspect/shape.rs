@@ -142,9 +142,14 @@ impl Shape {
             let allowed = name.starts_with("tread:policy/");
             self.imports.push(Import { name: name.to_owned(), allowed });
         }
-        let host = version_of(name, v1::HOST).is_some_and(is_spoken);
+        let is = |interface| version_of(name, interface).is_some_and(is_spoken);
+        let function = match (is(v1::HOST), is(v1::CHARACTERS)) {
+            (true, _) => Some("log"),
+            (_, true) => Some("put"),
+            _ => None,
+        };
         for (member, is_function) in members.iter().take(MOST_IMPORTS) {
-            let allowed = host && *is_function && member == "log";
+            let allowed = *is_function && function == Some(member);
             self.imports.push(Import { name: format!("{name}#{member}"), allowed });
         }
     }
@@ -172,9 +177,10 @@ impl Shape {
             problems.push(failure(
                 FailureKind::ForbiddenImport,
                 format!(
-                    "it imports {}: a policy can import nothing but {}#log",
+                    "it imports {}: a policy can import nothing but {}#log and {}#put",
                     import.name,
-                    v1::HOST
+                    v1::HOST,
+                    v1::CHARACTERS
                 ),
             ));
         }

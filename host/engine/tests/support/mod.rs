@@ -59,6 +59,8 @@ pub struct Guest {
     pub describe: Option<String>,
     /// What is wrong with any settings.
     pub settings_errors: Vec<&'static str>,
+    /// What it imports.
+    pub imports: &'static str,
     /// More fields of the module.
     pub fields: String,
     /// Pages of memory at first.
@@ -92,6 +94,7 @@ impl Default for Guest {
             classify: None,
             describe: None,
             settings_errors: Vec::new(),
+            imports: LOG,
             fields: String::new(),
             pages: 2,
             version: "1.0.0",
@@ -110,6 +113,9 @@ pub fn answering(verdicts: Vec<Says>) -> Guest {
     Guest { verdicts, ..Guest::default() }
 }
 
+/// The import of most guests.
+pub const LOG: &str = r#"(import "tread:policy/host@{version}" "log" (func $log (param i32 i32)))"#;
+
 const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
 
 impl Guest {
@@ -121,7 +127,7 @@ impl Guest {
 
     pub fn component(&self) -> Vec<u8> {
         let mut module = self.module();
-        let contract = CONTRACT.replace("@1.1.0", &format!("@{}", self.version));
+        let contract = CONTRACT.replace("@1.2.0", &format!("@{}", self.version));
         let mut resolve = wit_parser::Resolve::default();
         let package = resolve.push_str(Path::new("policy.wit"), &contract).expect("the contract");
         let world = self.declares.as_ref().map_or("policy", |_| "declaring-policy");
@@ -151,6 +157,7 @@ impl Guest {
             None => format!("(i32.const {})", memory.verdicts(&self.verdicts)),
         };
         let (version, pages) = (self.version, self.pages);
+        let imports = self.imports.replace("{version}", version);
         let declare = self.declares.as_ref().map_or_else(String::new, |it| {
             let at = memory.declarations(it);
             format!(
@@ -162,7 +169,7 @@ impl Guest {
         let (base, data, heap) = (memory.base(), memory.text(), memory.end());
         format!(
             r#"(module
-  (import "tread:policy/host@{version}" "log" (func $log (param i32 i32)))
+  {imports}
   (memory (export "memory") {pages})
   (data (i32.const {base}) "{data}")
   (global $next (mut i32) (i32.const {heap}))
