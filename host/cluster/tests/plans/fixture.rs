@@ -46,11 +46,11 @@ pub struct Cluster {
     rendered: AtomicU32,
 }
 
-/// Asks again while the API server is busy, as it is with new definitions.
+/// Asks again while the API server is busy, as it is with new definitions and on a slow machine.
 async fn asked<T>(mut ask: impl AsyncFnMut() -> kube::Result<T>) -> T {
     loop {
         match ask().await {
-            Err(kube::Error::Api(status)) if status.code == 429 || status.code == 503 => {
+            Err(kube::Error::Api(status)) if matches!(status.code, 429 | 503 | 504) => {
                 sleep(Duration::from_millis(50)).await;
             }
             result => return result.unwrap(),
@@ -82,7 +82,19 @@ impl Cluster {
             + Debug,
     {
         let object: K = serde_json::from_value(object).unwrap();
-        asked(async || self.api::<K>().create(&PostParams::default(), &object).await).await
+        let api = self.api::<K>();
+        let mut may_be_made = false;
+        asked(async || match api.create(&PostParams::default(), &object).await {
+            // What was given up after its time may have been done.
+            Err(kube::Error::Api(status)) if status.code == 409 && may_be_made => {
+                api.get(object.meta().name.as_deref().unwrap()).await
+            }
+            result => {
+                may_be_made = true;
+                result
+            }
+        })
+        .await
     }
 
     pub async fn delete<K>(&self, name: &str)
