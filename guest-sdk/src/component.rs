@@ -122,7 +122,7 @@ fn settings_of_call<P: Policy>(text: &str) -> P::Settings {
 /// From here on a panic's text and place reach tread.
 fn carry_panics_out() {
     std::panic::set_hook(Box::new(|panic| {
-        // Writing of a character cannot fail.
+        // A character is always taken.
         let _ = write!(Line, "{panic}");
     }));
 }

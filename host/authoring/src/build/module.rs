@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tread_console::outputs;
 use tread_console::print::{line, shown};
-use tread_engine::inspect::inspect;
+use tread_engine::inspect::{can_be_imported, inspect, what_can_be_imported};
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::Sandbox;
 use tread_loading::builtins::check_name;
@@ -23,9 +23,10 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 /// The contract, for modules that do not bring it along.
 const CONTRACT: &str = include_str!("../../../../wit/policy.wit");
 
-/// The version of it, and the one that a module is taken for that names none.
-const VERSION: &str = "1.2.0";
+/// Its versions. A module that names none of them is taken for one of the oldest.
+const VERSIONS: [&str; 3] = [OLDEST, "1.1.0", NEWEST];
 const OLDEST: &str = "1.0.0";
+const NEWEST: &str = "1.2.0";
 
 /// What a module exports to be a policy's, beside its memory.
 const FUNCTIONS: [&str; 3] = ["describe", "check-settings", "classify"];
@@ -91,18 +92,10 @@ fn of_module(bytes: &[u8]) -> Result<Vec<u8>> {
     if !system.is_empty() {
         bail!(no_system(&system));
     }
-    let is_of_the_log = |(from, name): &&(String, String)| {
-        (from.starts_with("tread:policy/host@") && name == "log")
-            || (from.starts_with("tread:policy/characters@") && name == "put")
-    };
-    let foreign = module.imports.iter().filter(|import| !is_of_the_log(import));
+    let foreign = module.imports.iter().filter(|(from, name)| !can_be_imported(from, name));
     let foreign = grouped(foreign.map(|(from, name)| (from.as_str(), name.as_str())));
     if !foreign.is_empty() {
-        bail!(
-            "it imports {}: a policy can import nothing but tread:policy/host@{OLDEST}#log and \
-             tread:policy/characters@{VERSION}#put",
-            in_words(&foreign)
-        );
+        bail!("it imports {}: {}", in_words(&foreign), what_can_be_imported());
     }
     let missing = module.missing();
     if !missing.is_empty() {
@@ -116,8 +109,7 @@ fn of_module(bytes: &[u8]) -> Result<Vec<u8>> {
     if !module.has_types {
         let mut resolve = wit_parser::Resolve::default();
         // The words of 1.0.0 are the same in all that came after it.
-        let contract =
-            CONTRACT.replace(&format!("@{VERSION};"), &format!("@{};", module.version()));
+        let contract = CONTRACT.replace(&format!("@{NEWEST};"), &format!("@{};", module.version()));
         let package = resolve.push_str("policy.wit", &contract)?;
         let declares = |export: &String| export.starts_with("tread:policy/declarations@");
         let world = match module.exports.iter().any(declares) {
@@ -204,7 +196,7 @@ impl Module {
             let rest = export.strip_prefix("tread:policy/classifier@")?;
             rest.split_once('#').map(|(version, _)| version)
         });
-        let known = |version: &&str| self.has_types || [OLDEST, VERSION].contains(version);
+        let known = |version: &&str| self.has_types || VERSIONS.contains(version);
         version.filter(known).unwrap_or(OLDEST)
     }
 

@@ -142,14 +142,8 @@ impl Shape {
             let allowed = name.starts_with("tread:policy/");
             self.imports.push(Import { name: name.to_owned(), allowed });
         }
-        let is = |interface| version_of(name, interface).is_some_and(is_spoken);
-        let function = match (is(v1::HOST), is(v1::CHARACTERS)) {
-            (true, _) => Some("log"),
-            (_, true) => Some("put"),
-            _ => None,
-        };
         for (member, is_function) in members.iter().take(MOST_IMPORTS) {
-            let allowed = *is_function && function == Some(member);
+            let allowed = *is_function && can_be_imported(name, member);
             self.imports.push(Import { name: format!("{name}#{member}"), allowed });
         }
     }
@@ -176,12 +170,7 @@ impl Shape {
         for import in self.imports.iter().filter(|import| !import.allowed) {
             problems.push(failure(
                 FailureKind::ForbiddenImport,
-                format!(
-                    "it imports {}: a policy can import nothing but {}#log and {}#put",
-                    import.name,
-                    v1::HOST,
-                    v1::CHARACTERS
-                ),
+                format!("it imports {}: {}", import.name, what_can_be_imported()),
             ));
         }
         if self.imports.len() >= MOST_IMPORTS {
@@ -266,6 +255,21 @@ fn is_type(alias: &ComponentAlias<'_>) -> bool {
         ComponentAlias::InstanceExport { kind: ComponentExternalKind::Type, .. }
             | ComponentAlias::Outer { kind: ComponentOuterAliasKind::Type, .. }
     )
+}
+
+/// What a policy can import: the functions that write its log.
+const IMPORTS: [(&str, &str); 2] = [(v1::HOST, "log"), (v1::CHARACTERS, "put")];
+
+/// Whether a policy can import this function of this interface.
+pub fn can_be_imported(interface: &str, function: &str) -> bool {
+    let is = |of| version_of(interface, of).is_some_and(is_spoken);
+    IMPORTS.iter().any(|(of, name)| function == *name && is(of))
+}
+
+/// The sentence on what a policy can import.
+pub fn what_can_be_imported() -> String {
+    let names = IMPORTS.map(|(interface, name)| format!("{interface}#{name}"));
+    format!("a policy can import nothing but {}", names.join(" and "))
 }
 
 /// The version in `name`, if it is the interface `of` in whatever version.

@@ -5,6 +5,7 @@ use crate::configs::files;
 use crate::guests::{Action, Guest, act, answering, claim};
 use crate::schema::checked;
 use crate::support::{Bench, Ran, run, tree};
+use tread_model::description::Declarations;
 use tread_model::digest::Sha256;
 use tread_model::effect::Effect;
 
@@ -59,6 +60,31 @@ fn a_core_module_and_a_component_become_a_policy_that_plans() {
         let ran = bench.tread(&["policy", "inspect", "again.wasm"]);
         assert_eq!(ran.code(), 0, "{}", ran.out());
     }
+}
+
+#[test]
+fn a_core_module_of_each_version_of_the_contract_becomes_a_policy_of_that_version() {
+    let bench = Bench::new();
+    let published = std::fs::read_dir(tree().join("tests/contract")).unwrap();
+    let published = published.map(|it| it.unwrap()).filter(|it| it.path().is_dir());
+    let mut versions: Vec<String> =
+        published.map(|it| it.file_name().into_string().unwrap()).collect();
+    versions.sort();
+    assert!(versions.len() >= 3, "{versions:?}");
+    for version in versions {
+        let declares = (version != "1.0.0").then(Declarations::default);
+        let version: &'static str = version.leak();
+        bench.write("core.wasm", Guest { version, declares, ..guest() }.module());
+        let ran = build(&bench, &["core.wasm"]);
+        assert_eq!(ran.code(), 0, "{version}: {}", ran.err());
+        let found = bench.tread(&["policy", "inspect", "by-hand.wasm", "-o", "json"]).json();
+        assert_eq!((&found["contract"], &found["state"]), (&version.into(), &"Loaded".into()));
+    }
+    let imports = r#"(import "tread:policy/characters@{version}" "put" (func $put (param i32)))"#;
+    bench.write("core.wasm", Guest { version: "1.2.0", imports, ..guest() }.module());
+    assert_eq!(build(&bench, &["core.wasm"]).code(), 0);
+    let found = bench.tread(&["policy", "inspect", "by-hand.wasm", "-o", "json"]).json();
+    assert_eq!(found["imports"][0], "tread:policy/characters@1.2.0#put");
 }
 
 #[test]
