@@ -9,18 +9,18 @@ FROM rust:1.95-slim-trixie AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends make
 WORKDIR /tread
 COPY . .
-RUN cargo build --locked --release -p tread-image
+RUN cargo build --locked --profile dist -p tread-image
 RUN set -eu; \
     target=$(uname -m)-unknown-linux-musl; \
     rustup target add "$target"; \
-    cargo build --locked --release -p tread-node --bin tread-node --target "$target"; \
+    cargo build --locked --profile dist -p tread-node --bin tread-node --target "$target"; \
     mkdir -p /image/usr/bin; \
-    strip --strip-all -o /image/usr/bin/tread-node "target/$target/release/tread-node"
+    strip --strip-all -o /image/usr/bin/tread-node "target/$target/dist/tread-node"
 # ldd names the libraries and the loader, for each architecture its own.
 RUN set -eu; \
     mkdir -p /image/etc /image/usr/bin /image/usr/share/doc/tread /image/var/cache /cache; \
-    strip --strip-all -o /image/usr/bin/tread target/release/tread-image; \
-    ldd target/release/tread-image >/libraries; \
+    strip --strip-all -o /image/usr/bin/tread target/dist/tread-image; \
+    ldd target/dist/tread-image >/libraries; \
     if grep 'not found' /libraries; then exit 1; fi; \
     grep -o '/[^ )]*' /libraries | xargs cp --dereference --parents --target-directory=/image; \
     cp --dereference --parents --target-directory=/image /etc/ssl/certs/ca-certificates.crt; \

@@ -18,15 +18,16 @@ own_plane() {
   export TREAD_BED
 }
 
-# Sets TREAD_BED, and `bin` to the directory of the binaries. Those that are in
+# Sets TREAD_BED, and `bin` to the directory of the binaries, built in this profile. Those that are in
 # TREAD_PROGRAMS are taken as they are.
 own_bed() {
+  local profile=$1
   own_plane
   if [ -n "${TREAD_PROGRAMS:-}" ]; then
     bin=$TREAD_PROGRAMS
     return 0
   fi
-  cargo build --release --quiet -p tread -p tread-image -p tread-test-bed --bins
+  cargo build --profile "$profile" --quiet -p tread -p tread-image -p tread-test-bed --bins
   # shellcheck disable=SC2034 # for whoever sources this
-  bin=${CARGO_TARGET_DIR:-$root/target}/release
+  bin=${CARGO_TARGET_DIR:-$root/target}/$profile
 }

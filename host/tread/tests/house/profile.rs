@@ -3,18 +3,27 @@
 use super::{metadata, names, text, text_of, tree, uses};
 use std::collections::BTreeSet;
 
-/// The packages that the manifest of the workspace has built with less optimisation.
-fn built_with_less() -> BTreeSet<String> {
+/// The packages whose section of this profile in the manifest of the workspace has one of these lines.
+fn built_with(profile: &str, lines: &[&str]) -> BTreeSet<String> {
     let manifest = text_of(&tree().join("Cargo.toml"));
-    let sections = manifest.split("[profile.release.package.").skip(1);
-    let low = sections.filter_map(|section| {
+    let begin = format!("[profile.{profile}.package.");
+    let sections = manifest.split(&begin).skip(1);
+    let named = sections.filter_map(|section| {
         let (name, rest) = section.split_once(']')?;
         let rest = rest.split("\n[").next()?;
-        let low = rest.lines().any(|line| matches!(line, "opt-level = 0" | "opt-level = 1"));
-        low.then(|| name.trim_matches('"').to_owned())
+        let has = rest.lines().any(|line| lines.contains(&line));
+        has.then(|| name.trim_matches('"').to_owned())
     });
-    low.collect()
+    named.collect()
 }
+
+/// The packages that are built with less optimisation, so that whoever builds tread waits less.
+fn built_with_less() -> BTreeSet<String> {
+    built_with("release", &["opt-level = 0", "opt-level = 1"])
+}
+
+/// Of the sandbox, and never called: another target than the processor, and modules printed as text.
+const NEVER_CALLED: [&str; 2] = ["pulley-interpreter", "wasmprinter"];
 
 #[test]
 fn nothing_that_the_model_or_the_sandbox_is_made_of_is_built_with_less_optimisation() {
@@ -39,8 +48,32 @@ fn nothing_that_the_model_or_the_sandbox_is_made_of_is_built_with_less_optimisat
     }
     let reached: BTreeSet<&str> = reached.into_iter().map(|id| names[id]).collect();
     assert!(reached.contains("cranelift-codegen") && reached.contains("serde_json"));
-    let low = built_with_less();
+    let mut low = built_with_less();
+    assert!(NEVER_CALLED.iter().all(|&name| low.remove(name) && reached.contains(name)));
     assert!(low.contains("tread") && low.contains("k8s-openapi"), "{low:?}");
     let wrong: Vec<&String> = low.iter().filter(|name| reached.contains(name.as_str())).collect();
     assert!(wrong.is_empty(), "Cargo.toml builds {wrong:?} with less optimisation");
+}
+
+#[test]
+fn all_of_tread_is_optimised_as_it_is_shipped() {
+    let metadata = metadata();
+    let names = names(&metadata);
+    let own: BTreeSet<String> = names
+        .values()
+        .filter(|name| name.starts_with("tread"))
+        .map(|&name| name.to_owned())
+        .collect();
+    let less: BTreeSet<String> = built_with_less().intersection(&own).cloned().collect();
+    let tests = ["tread-test-bed".to_owned()].into();
+    assert_eq!(
+        less.difference(&tests).cloned().collect::<BTreeSet<_>>(),
+        built_with("dist", &["opt-level = 3"]),
+    );
+    let dockerfile = text_of(&tree().join("Dockerfile"));
+    let builds: Vec<&str> =
+        dockerfile.lines().filter(|line| line.contains("cargo build")).collect();
+    assert_eq!(builds.len(), 2, "{builds:?}");
+    assert!(builds.iter().all(|line| line.contains("--profile dist")), "{builds:?}");
+    assert!(!dockerfile.contains("/release/"), "it takes what another profile built");
 }
