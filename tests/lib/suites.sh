@@ -72,7 +72,16 @@ suite_fmt() {
   cargo fmt --all --check --manifest-path policies/Cargo.toml
 }
 
+# Where what only checks has its own artifacts: cargo locks a directory as long as it builds anything
+# in it, and the machines' tests would wait.
+checked_dir() {
+  echo "$(target_dir)/checked"
+}
+
 suite_clippy() {
+  local checked
+  checked=$(checked_dir)
+  local -x CARGO_TARGET_DIR=$checked
   cargo clippy --locked --workspace --all-targets --features tread-guest-sdk/toml -- -D warnings
   # --all-targets leaves out those that are not run with all tests, also where they are named beside it.
   cargo clippy --locked --workspace --test service --test product --test labels --test protocol --test oracle \
@@ -82,11 +91,12 @@ suite_clippy() {
 }
 
 # In the release profile: cargo with tests/lib/rustc. As an option, so that a test that calls cargo
-# calls it as a user does.
+# calls it as a user does. As a wrapper for all crates and not for ours alone, so that cargo takes what
+# it built without the wrapper, and the other way round.
 cargo_for_tests() {
   local command=$1
   shift
-  cargo "$command" --config "build.rustc-workspace-wrapper=\"$root/tests/lib/rustc\"" --locked --release "$@"
+  cargo "$command" --config "build.rustc-wrapper=\"$root/tests/lib/rustc\"" --locked --release "$@"
 }
 
 suite_build() {
@@ -279,6 +289,9 @@ END
 }
 
 suite_doc() {
+  local checked
+  checked=$(checked_dir)
+  local -x CARGO_TARGET_DIR=$checked
   RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --features tread-guest-sdk/toml
   RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --manifest-path policies/Cargo.toml
 }
@@ -335,8 +348,7 @@ shown_output() {
 # What a command prints on standard output. A plan may end with 4: refused.
 run_as_written() {
   local status=0
-  # With what the tests are built with, what is built by now is not built again.
-  RUSTC_WORKSPACE_WRAPPER=$root/tests/lib/rustc bash -c "$1" 2>"$logs/readme.errors" || status=$?
+  bash -c "$1" 2>"$logs/readme.errors" || status=$?
   if [ "$status" -ne 0 ] && [ "$status" -ne 4 ]; then
     echo "exit code $status"
     cat "$logs/readme.errors"
