@@ -72,27 +72,24 @@ suite_fmt() {
   cargo fmt --all --check --manifest-path policies/Cargo.toml
 }
 
-# Where what only checks has its own artifacts: cargo locks a directory as long as it builds anything
-# in it, and the machines' tests would wait.
-checked_dir() {
-  echo "$(target_dir)/checked"
+# Cargo, with a directory of its own to build into, for what only checks: cargo locks a directory while
+# it builds anything in it, and the tests of nodes would wait for that.
+cargo_to_check() {
+  CARGO_TARGET_DIR=$(target_dir)/checked cargo "$@"
 }
 
 suite_clippy() {
-  local checked
-  checked=$(checked_dir)
-  local -x CARGO_TARGET_DIR=$checked
-  cargo clippy --locked --workspace --all-targets --features tread-guest-sdk/toml -- -D warnings
+  cargo_to_check clippy --locked --workspace --all-targets --features tread-guest-sdk/toml -- -D warnings
   # --all-targets leaves out those that are not run with all tests, also where they are named beside it.
-  cargo clippy --locked --workspace --test service --test product --test labels --test protocol --test oracle \
+  cargo_to_check clippy --locked --workspace --test service --test product --test labels --test protocol --test oracle \
     --features tread-guest-sdk/toml -- -D warnings
-  cargo clippy --locked --workspace --all-targets --manifest-path policies/Cargo.toml -- -D warnings
-  cargo clippy --locked --workspace --test oracle --manifest-path policies/Cargo.toml -- -D warnings
+  cargo_to_check clippy --locked --workspace --all-targets --manifest-path policies/Cargo.toml -- -D warnings
+  cargo_to_check clippy --locked --workspace --test oracle --manifest-path policies/Cargo.toml -- -D warnings
 }
 
 # In the release profile: cargo with tests/lib/rustc. As an option, so that a test that calls cargo
-# calls it as a user does. As a wrapper for all crates and not for ours alone, so that cargo takes what
-# it built without the wrapper, and the other way round.
+# calls it as a user does. It wraps the compiler of all crates and not of ours alone: what cargo builds
+# with a wrapper for ours alone, it keeps apart from what README's first command built.
 cargo_for_tests() {
   local command=$1
   shift
@@ -289,11 +286,8 @@ END
 }
 
 suite_doc() {
-  local checked
-  checked=$(checked_dir)
-  local -x CARGO_TARGET_DIR=$checked
-  RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --features tread-guest-sdk/toml
-  RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --manifest-path policies/Cargo.toml
+  RUSTDOCFLAGS="-D warnings" cargo_to_check doc --locked --workspace --no-deps --features tread-guest-sdk/toml
+  RUSTDOCFLAGS="-D warnings" cargo_to_check doc --locked --workspace --no-deps --manifest-path policies/Cargo.toml
 }
 
 # Advisories are left out: their database is fetched with git from another host,
