@@ -26,10 +26,10 @@ pub mod write;
 pub use booted::{Booted, NewestNode};
 pub use settings::{Judged, Known, Settings};
 
-use std::future::Future;
+use futures::future::{BoxFuture, FutureExt as _};
 
 /// What is known, and what keeps it up to date for as long as it is polled.
-pub fn start(settings: Settings) -> (Known, impl Future<Output = ()> + Send) {
+pub fn start(settings: Settings) -> (Known, BoxFuture<'static, ()>) {
     let known = Known::default();
-    (known.clone(), run::run(settings, known))
+    (known.clone(), run::run(settings, known).boxed())
 }

@@ -17,7 +17,6 @@ use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
-use std::future::Future;
 use std::sync::Arc;
 use tread_kube::api::openshift;
 use tread_kube::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
@@ -83,7 +82,7 @@ pub fn start(
     leases: &str,
     watches: &Watches,
     metrics: &Metrics,
-) -> (Index, impl Future<Output = ()> + Send + use<>) {
+) -> (Index, BoxFuture<'static, ()>) {
     start_where(client, leases, watches, metrics, false)
 }
 
@@ -94,7 +93,7 @@ pub fn start_where(
     watches: &Watches,
     metrics: &Metrics,
     by_tread: bool,
-) -> (Index, impl Future<Output = ()> + Send + use<>) {
+) -> (Index, BoxFuture<'static, ()>) {
     let mut starting = Starting { client, watches, metrics, kinds: Vec::new() };
     let named = |name: &str| Config::default().fields(&format!("metadata.name={name}"));
     let maps = Config::default().labels(POLICY_SELECTOR).page_size(AT_A_TIME);
@@ -136,7 +135,7 @@ pub fn start_where(
             false => Kept::none(),
         },
     };
-    (index, join_all(starting.kinds).map(drop))
+    (index, join_all(starting.kinds).map(drop).boxed())
 }
 
 struct Starting<'s> {

@@ -19,9 +19,9 @@ mod ways;
 
 pub use settings::Settings;
 
-use std::future::Future;
+use futures::future::{BoxFuture, FutureExt as _};
 
 /// What tells of it, for as long as it is polled.
-pub fn start(settings: Settings) -> impl Future<Output = ()> + Send {
-    run::run(settings)
+pub fn start(settings: Settings) -> BoxFuture<'static, ()> {
+    run::run(settings).boxed()
 }

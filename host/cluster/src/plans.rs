@@ -33,12 +33,12 @@ pub use settings::{Retention, Settings};
 pub(crate) use standing::strays as strays_of;
 pub use undrained::{note_undrained, says as says_undrained};
 
-use std::future::Future;
+use futures::future::{BoxFuture, FutureExt as _};
 
 /// The previewer, which answers what a change would do, and the controller that
 /// keeps it up to date and writes plans, for as long as it is polled.
-pub fn start(settings: Settings) -> (Previewer, impl Future<Output = ()> + Send) {
+pub fn start(settings: Settings) -> (Previewer, BoxFuture<'static, ()>) {
     let previewer = Previewer::new(&settings);
     let controller = run::run(settings, previewer.clone());
-    (previewer, controller)
+    (previewer, controller.boxed())
 }

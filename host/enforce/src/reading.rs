@@ -161,7 +161,7 @@ pub(crate) async fn read(
     name: &str,
     aim: &Aim,
     room: &Room,
-) -> Result<Read, Unread> {
+) -> Result<Box<Read>, Unread> {
     let began = Instant::now();
     let path = format!("/apis/tread.dev/v1alpha1/nodeupdates/{name}");
     let call = Call::new("get", "nodeupdates");
@@ -235,7 +235,8 @@ pub(crate) async fn read(
         turns_back: aim.turns_back,
         id: Operation(random().map_err(Unread::NoRandom)?),
     };
-    Ok(Read { seen, began, node, left, has_left, clock, update, lease, slots, room: room.clone() })
+    let room = room.clone();
+    Ok(Box::new(Read { seen, began, node, left, has_left, clock, update, lease, slots, room }))
 }
 
 fn node_name(node: &Node) -> String {

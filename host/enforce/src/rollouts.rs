@@ -41,21 +41,20 @@ pub use halted::{OPERATORS_DAEMON, OPERATORS_NAMESPACE, says_halted};
 pub use joining::{Boots, Joining, NotServed, Patch, patch};
 pub use settings::{FirstBoots, JoiningSettings, Paces, Settings};
 
+use futures::future::{BoxFuture, FutureExt as _, join_all};
 use known::Known;
 use tokio::sync::watch;
 
 /// The instructions of agents, what machines boot with, and what rolls out, for as long as it is polled.
-pub fn start(settings: Settings) -> (Agents, Joining, impl Future<Output = ()> + Send) {
+pub fn start(settings: Settings) -> (Agents, Joining, BoxFuture<'static, ()>) {
     let (known, watching) = Known::start(&settings.acts, &settings.index, &settings.watches);
     let (publish, scenes) = watch::channel(None);
     let (joining, letting) = joining::start(&settings, &known);
     let agents = Agents::new(&settings, &known, scenes, joining.clone());
-    let waking = agents.clone().wake();
+    let waking = agents.clone().wake().boxed();
     let (reporter, news) = events::EventReporter::new();
-    let writing = events::write(settings.events.clone(), news);
-    let running = run::run(settings, known, publish, reporter, joining.clone());
-    let all = async {
-        tokio::join!(watching, waking, running, writing, letting);
-    };
-    (agents, joining, all)
+    let writing = events::write(settings.events.clone(), news).boxed();
+    let running = run::run(settings, known, publish, reporter, joining.clone()).boxed();
+    let all = join_all([watching, waking, running, writing, letting]);
+    (agents, joining, all.map(drop).boxed())
 }

@@ -65,7 +65,7 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
     let mut marks_left = MARKS;
     let mut turn = None;
     for _ in 0..MOST {
-        let mut read = read(settings, node, aim, room).await?;
+        let mut read = Box::pin(read(settings, node, aim, room)).await?;
         if !blocked.is_empty() {
             // It keeps what it has, and takes no more.
             (read.seen.room, read.seen.wanted) = (false, None);
@@ -86,7 +86,6 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
         }
         let act = next(&read.seen, &settings.terms);
         tracing::debug!(node, ?act);
-        let read = Box::new(read);
         let takes_lease = matches!(act, Act::MakeLease(_) | Act::WriteLease { .. });
         if takes_lease && aim.is_lost && !has_ended(&read) {
             return Ok(Ended::Waits(Waits::Agent, read));
@@ -210,7 +209,7 @@ pub async fn permit(
     room: &Room,
     question: &Question,
 ) -> Result<Result<Permit, NotNow>, Unread> {
-    let read = read(settings, node, aim, room).await?;
+    let read = Box::pin(read(settings, node, aim, room)).await?;
     Ok(tread_model::protocol::permit(&read.seen, question, &settings.terms))
 }
 

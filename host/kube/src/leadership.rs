@@ -19,6 +19,7 @@ pub use leading::Leading;
 pub use record::{Timings, TimingsError};
 
 use crate::metrics::Metrics;
+use futures::future::{BoxFuture, FutureExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use std::future::Future;
@@ -59,7 +60,7 @@ impl Election {
     pub fn start(
         self,
         stop: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(Leading, impl Future<Output = ()> + Send + 'static), TimingsError> {
+    ) -> Result<(Leading, BoxFuture<'static, ()>), TimingsError> {
         self.timings.check()?;
         // Two processes of one name (a container that restarts) are two candidates.
         let unique = RandomState::new().hash_one(std::process::id());
@@ -76,6 +77,6 @@ impl Election {
             leads,
             state,
         };
-        Ok((leading, candidate.run(stop)))
+        Ok((leading, candidate.run(stop).boxed()))
     }
 }

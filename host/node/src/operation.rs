@@ -269,7 +269,8 @@ impl Node<'_> {
         }
         let boot = self.boot()?;
         let covered = settled.covered();
-        let going = Going { node: self, journal, standing, kept, boot, reporting, covered };
+        let going =
+            Box::new(Going { node: self, journal, standing, kept, boot, reporting, covered });
         let ended = match settled.direction {
             Direction::Back => going.back().await,
             Direction::Forward | Direction::Undone if settled.left.is_empty() => {

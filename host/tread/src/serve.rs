@@ -293,13 +293,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         boot_images: boot_images.clone(),
         policies: index.policies.clone(),
     };
-    let mut parts = vec![
-        indexing.boxed(),
-        registry.boxed(),
-        planning.boxed(),
-        judging.boxed(),
-        membership.boxed(),
-    ];
+    let mut parts = vec![indexing, registry, planning, judging, membership];
     let machines = args.ignition_address.as_ref().filter(|_| acts.is_some()).map(|address| {
         let by = machines::By {
             client: &client,
@@ -312,7 +306,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         let events = Events::new(client.clone(), &replica, "Serve", &metrics);
         let (sent_away, reporting) = membership::sent_away::start(previewer.clone(), events);
         let reports = machines::Reports { first_boots: heard, sent_away };
-        parts.extend([kept, hearing.boxed(), reporting.boxed()]);
+        parts.extend([kept, hearing, reporting]);
         let first_boots = FirstBoots {
             images: boot_images.clone(),
             address: address.to_string(),
@@ -349,7 +343,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
             metrics: metrics.clone(),
         };
         let booted = agents.publish_booted(boot_images.clone());
-        parts.extend([rolling.boxed(), authority.keep().boxed(), booted.boxed()]);
+        parts.extend([rolling, authority.keep().boxed(), booted]);
         (agents, joining)
     });
     let (agents, joining) = acts.unzip();

@@ -3,6 +3,7 @@
 
 use super::first_boots::{note, with};
 use super::settings::{Known, Settings};
+use futures::future::{BoxFuture, FutureExt as _};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource as _};
@@ -37,9 +38,9 @@ impl FirstBoots {
 }
 
 /// Where it is taken, and what writes it for as long as it is polled.
-pub fn start(settings: Settings, known: Known) -> (FirstBoots, impl Future<Output = ()> + Send) {
+pub fn start(settings: Settings, known: Known) -> (FirstBoots, BoxFuture<'static, ()>) {
     let (heard, queue) = mpsc::channel(ROOM);
-    (FirstBoots(heard), write(settings, known, queue))
+    (FirstBoots(heard), write(settings, known, queue).boxed())
 }
 
 async fn write(settings: Settings, known: Known, mut queue: mpsc::Receiver<FirstBoot>) {

@@ -4,6 +4,7 @@
 use super::strays::POOL;
 use crate::plans::{Previewer, about};
 use crate::pools::Pools;
+use futures::future::{BoxFuture, FutureExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -53,9 +54,9 @@ impl SentAway {
 }
 
 /// Where it is said, and what reports it for as long as it is polled.
-pub fn start(previewer: Previewer, events: Events) -> (SentAway, impl Future<Output = ()> + Send) {
+pub fn start(previewer: Previewer, events: Events) -> (SentAway, BoxFuture<'static, ()>) {
     let (waiting, queue) = mpsc::channel(ROOM);
-    (SentAway(waiting), run(previewer, events, queue))
+    (SentAway(waiting), run(previewer, events, queue).boxed())
 }
 
 async fn run(previewer: Previewer, events: Events, mut machines: mpsc::Receiver<Machine>) {

@@ -45,10 +45,10 @@ const RESTS: Resting = Resting { parts: 20, longest: Duration::from_secs(1) };
 
 /// Starts a registry. What is published at first is empty and not settled. The
 /// future runs until it is dropped, and everything with it.
-pub fn start(settings: Settings) -> (Published, impl Future<Output = ()> + Send + use<>) {
+pub fn start(settings: Settings) -> (Published, BoxFuture<'static, ()>) {
     let nobody = Current::new(PolicySet::default(), None, false);
     let (publish, published) = watch::channel(Arc::new(nobody));
-    (published, run(settings, publish))
+    (published, run(settings, publish).boxed())
 }
 
 async fn run(settings: Settings, publish: watch::Sender<Arc<Current>>) {

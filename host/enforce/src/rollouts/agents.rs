@@ -10,6 +10,7 @@ use super::settings::Settings;
 use crate::settings::Settings as Acts;
 use crate::step::permit;
 use futures::StreamExt as _;
+use futures::future::{BoxFuture, FutureExt as _};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -60,8 +61,8 @@ pub struct Agents {
 
 impl Agents {
     /// Tells from which images nodes booted, for as long as it is polled.
-    pub fn publish_booted(&self, images: Images) -> impl Future<Output = ()> + Send + use<> {
-        booted::publish(self.known.clone(), images)
+    pub fn publish_booted(&self, images: Images) -> BoxFuture<'static, ()> {
+        booted::publish(self.known.clone(), images).boxed()
     }
 
     pub(super) fn new(

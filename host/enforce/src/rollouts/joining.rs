@@ -30,19 +30,15 @@ pub use serving::{Boots, Joining, NotServed};
 
 use super::known::Known;
 use super::settings::Settings;
+use futures::future::{BoxFuture, FutureExt as _, join_all};
 
 /// What machines boot with, and what lets their nodes in, for as long as it is polled.
-pub(super) fn start(
-    settings: &Settings,
-    known: &Known,
-) -> (Joining, impl Future<Output = ()> + Send + use<>) {
+pub(super) fn start(settings: &Settings, known: &Known) -> (Joining, BoxFuture<'static, ()>) {
     let (joining, watching) = Joining::start(settings, known);
-    let letting = run::run(joining.clone());
-    let missing = missing::run(joining.clone());
-    let serves = serves::run(joining.clone());
-    let last = last::run(joining.clone());
-    let all = async {
-        tokio::join!(watching, letting, missing, serves, last);
-    };
-    (joining, all)
+    let letting = run::run(joining.clone()).boxed();
+    let missing = missing::run(joining.clone()).boxed();
+    let serves = serves::run(joining.clone()).boxed();
+    let last = last::run(joining.clone()).boxed();
+    let all = join_all([watching, letting, missing, serves, last]);
+    (joining, all.map(drop).boxed())
 }

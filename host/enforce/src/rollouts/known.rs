@@ -96,7 +96,7 @@ impl Known {
         settings: &Settings,
         index: &Index,
         watches: &Watches,
-    ) -> (Known, impl Future<Output = ()> + Send + use<>) {
+    ) -> (Known, BoxFuture<'static, ()>) {
         let mut starting = Starting { settings, watches, kinds: Vec::new() };
         let client = &settings.client;
         let page = || Config::default().page_size(PAGE);
@@ -135,7 +135,7 @@ impl Known {
             ),
             budgets: starting.budgets(),
         };
-        (known, join_all(starting.kinds).map(drop))
+        (known, join_all(starting.kinds).map(drop).boxed())
     }
 
     /// All of it, once all was listed.

@@ -80,7 +80,7 @@ async fn replicas_and_agents_are_replaced_after_each_thing_that_is_done() {
     // Whole: after each change, and after each of them in each order. In short after each second.
     let (times, after) = if is_whole() { (ORDERS.len(), 1) } else { (1, 2) };
     for first in 0..times {
-        all_are_replaced(first, after).await;
+        Box::pin(all_are_replaced(first, after)).await;
     }
 }
 

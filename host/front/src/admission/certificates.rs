@@ -16,6 +16,7 @@ pub use paths::Paths;
 pub use purpose::Purpose;
 
 use crate::http::Check;
+use futures::future::{BoxFuture, FutureExt as _};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client};
 use serving::Serving;
@@ -75,7 +76,7 @@ impl Certificates {
     pub fn start(
         settings: Settings,
         stop: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(Certificates, impl Future<Output = ()> + Send + 'static), rustls::Error> {
+    ) -> Result<(Certificates, BoxFuture<'static, ()>), rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let serving = Arc::new(Serving::default());
         let tls = Arc::new(serving::config(provider.clone(), serving.clone())?);
@@ -105,7 +106,7 @@ impl Certificates {
             state,
             announce,
         };
-        Ok((certificates, keeper.run(stop)))
+        Ok((certificates, keeper.run(stop).boxed()))
     }
 
     /// For the server. It stays the same when the certificates change.

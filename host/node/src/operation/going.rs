@@ -61,7 +61,7 @@ impl Going<'_> {
         self.kept.boot != self.boot
     }
 
-    pub(super) async fn forward(mut self) -> Result<Ended, OperationError> {
+    pub(super) async fn forward(mut self: Box<Self>) -> Result<Ended, OperationError> {
         if self.asked().contains(&self.boot.as_str()) {
             return self.boots("").await;
         }
@@ -132,7 +132,7 @@ impl Going<'_> {
     }
 
     /// Somebody else has to boot the node.
-    async fn waits(self) -> Result<Ended, OperationError> {
+    async fn waits(self: Box<Self>) -> Result<Ended, OperationError> {
         let note = Note::Waits { boot: self.boot.clone() };
         if self.standing.last() != Some(&note) {
             self.journal.note(&note)?;
@@ -142,7 +142,11 @@ impl Going<'_> {
     }
 
     /// Takes the operation back: its files, and what is booted next.
-    async fn goes_back(mut self, why: &str, by_units: bool) -> Result<Ended, OperationError> {
+    async fn goes_back(
+        mut self: Box<Self>,
+        why: &str,
+        by_units: bool,
+    ) -> Result<Ended, OperationError> {
         let settled = self.journal.take_back(why, by_units)?;
         self.covered = settled.and_then(|settled| settled.covered());
         self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
@@ -188,7 +192,7 @@ impl Going<'_> {
     }
 
     /// Tells the units of the plan what is there again, and proves that the node is well.
-    async fn back_by_units(self, because: String) -> Result<Ended, OperationError> {
+    async fn back_by_units(self: Box<Self>, because: String) -> Result<Ended, OperationError> {
         self.reporting.phase(Phase::GoingBack, &because);
         if let Err(why) = self.units_again().await? {
             return self.boots(&format!("{because}; with the old config: {why}")).await;
@@ -199,7 +203,7 @@ impl Going<'_> {
         }
     }
 
-    fn went_back(self, because: String) -> Result<Ended, OperationError> {
+    fn went_back(self: Box<Self>, because: String) -> Result<Ended, OperationError> {
         let because = with(&because, self.covered.clone());
         self.is_over(Phase::WentBack, &because)?;
         Ok(Ended::WentBack { because })
@@ -213,7 +217,7 @@ impl Going<'_> {
         Ok(reported.or_else(|_| self.reporting.end(phase, because))?)
     }
 
-    pub(super) async fn back(self) -> Result<Ended, OperationError> {
+    pub(super) async fn back(self: Box<Self>) -> Result<Ended, OperationError> {
         let decided = self.standing.notes.iter().rev().find_map(|note| match note {
             Note::Back { because, by_units } => Some((because.clone(), *by_units)),
             _ => None,
@@ -254,7 +258,7 @@ impl Going<'_> {
     }
 
     /// Asks for a boot, if there may be one more.
-    async fn boots(self, because: &str) -> Result<Ended, OperationError> {
+    async fn boots(self: Box<Self>, because: &str) -> Result<Ended, OperationError> {
         let asked = self.asked();
         let is_asked_for = asked.contains(&self.boot.as_str());
         if !is_asked_for && asked.len() >= MOST_BOOTS {
@@ -305,7 +309,7 @@ impl Going<'_> {
         }
     }
 
-    pub(super) async fn degraded(self, because: &str) -> Result<Ended, OperationError> {
+    pub(super) async fn degraded(self: Box<Self>, because: &str) -> Result<Ended, OperationError> {
         note_degraded(self.journal, &self.boot);
         // The operation stands: what it began with can still be gone back to.
         self.reporting.phase(Phase::Degraded, because);

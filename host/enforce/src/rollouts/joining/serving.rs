@@ -123,10 +123,7 @@ impl fmt::Debug for Text {
 
 impl Joining {
     /// Begins to watch; what watches and tells, for as long as it is polled.
-    pub(super) fn start(
-        settings: &Settings,
-        known: &Known,
-    ) -> (Joining, impl Future<Output = ()> + Send + use<>) {
+    pub(super) fn start(settings: &Settings, known: &Known) -> (Joining, BoxFuture<'static, ()>) {
         let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
         let named = |name: &str| Config::default().fields(&format!("metadata.name={name}"));
         let secrets = || -> Api<Secret> {
@@ -169,7 +166,7 @@ impl Joining {
         let record = joining.record.clone();
         tasks.push(fetches::note(settings.acts.clone(), record, to_note).boxed());
         tasks.push(report::write(settings.clone(), known.updates().clone(), queue).boxed());
-        (joining, join_all(tasks).map(drop))
+        (joining, join_all(tasks).map(drop).boxed())
     }
 
     /// The kubeconfig by which kubelets register, or why there is none. None: nobody knows yet.
