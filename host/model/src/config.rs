@@ -45,7 +45,7 @@ pub struct NodeConfig<'a> {
 
 /// What can be read, and compared, but reaches no node: Ignition's parser rejects it,
 /// or nobody can tell what nodes would get.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
     /// The id of the change that it is refused as: `file:/etc/foo`, …
     pub id: String,

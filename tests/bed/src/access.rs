@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,8 +12,13 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
+use crate::LONG;
+
 /// Longer than the 290 seconds after which a watch begins anew.
 const SILENCE: Duration = Duration::from_secs(300);
+
+/// What kubectl complains of where an object has no conditions yet.
+const NO_CONDITIONS: &str = ".status.conditions accessor error: <nil>";
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,12 +119,20 @@ impl Access {
         Ok(config)
     }
 
-    /// Runs kubectl.
+    /// Runs kubectl. A `wait` for a condition is run again where the object had no conditions yet:
+    /// kubectl takes that for an error.
     ///
     /// # Errors
     /// It cannot be run; an exit code is no error.
     pub fn kubectl(&self, args: &[&str]) -> Result<Ran> {
-        self.kubectl_with_input(args, "")
+        let begun = Instant::now();
+        loop {
+            let ran = self.kubectl_with_input(args, "")?;
+            let has_none = args.first() == Some(&"wait") && ran.stderr.contains(NO_CONDITIONS);
+            if !has_none || begun.elapsed() > LONG {
+                return Ok(ran);
+            }
+        }
     }
 
     /// Runs kubectl with something to read on its standard input (`-f -`).

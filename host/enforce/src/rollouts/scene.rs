@@ -618,4 +618,4 @@ fn no_order(last: &Selects) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

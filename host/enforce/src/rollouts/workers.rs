@@ -73,6 +73,7 @@ struct Work {
 }
 
 /// What a look at a node came to.
+#[derive(Debug)]
 struct Looked {
     again: Again,
     draining: Option<Draining>,
@@ -85,6 +86,7 @@ struct Looked {
 }
 
 /// When a node is looked at again, if nothing changes.
+#[derive(Debug)]
 enum Again {
     After(Duration),
     /// Later each time.
@@ -95,7 +97,7 @@ enum Again {
 }
 
 /// Who looks at nodes.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Workers {
     tasks: JoinSet<Looked>,
     /// Whose looks they are.
@@ -130,9 +132,22 @@ impl Workers {
 
     /// Takes in what is known now: at which nodes something is to be done, and how soon.
     pub(crate) fn see(&mut self, settings: &Settings, moment: &Moment, scene: &Scene) {
+        self.see_with(moment, scene, |name| {
+            waits(settings, moment, scene, name).map(|waits| after(waits, settings))
+        });
+    }
+
+    /// The same. `again` says when a node is looked at again where a look would only wait, by what
+    /// is watched.
+    fn see_with(&mut self, moment: &Moment, scene: &Scene, again: impl Fn(&str) -> Option<Again>) {
         self.works.retain(|name, work| {
             let is_busy = scene.nodes.get(name).is_some_and(|node| node.is_busy());
-            work.is_looking || is_busy || scene.gone.contains(name)
+            let is_kept = is_busy || scene.gone.contains(name);
+            if !is_kept {
+                // Whatever the look that is under way comes to, it does not hold for what comes next.
+                work.stamp = Stamp::default();
+            }
+            work.is_looking || is_kept
         });
         self.draining.retain(|name, _| self.works.contains_key(name));
         self.stuck.keep(|name| scene.nodes.contains_key(name));
@@ -153,8 +168,7 @@ impl Workers {
             // The first look at a node reads it, and so does one whose time has come.
             let is_known = work.stamp != Stamp::default();
             work.stamp = stamp;
-            let waits = is_known.then(|| waits(settings, moment, scene, name)).flatten();
-            let again = match waits.map(|waits| after(waits, settings)) {
+            let again = match is_known.then(|| again(name)).flatten() {
                 Some(Again::After(wait)) => Some(Instant::now() + wait),
                 Some(Again::Never) => None,
                 Some(Again::Failed | Again::Busy) | None => Some(Instant::now()),
@@ -372,4 +386,33 @@ async fn forgotten(settings: &Settings, node: &str) -> Looked {
         }
     };
     Looked::at(again)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollouts::scene::tests::with_turn;
+
+    #[test]
+    fn a_node_whose_turn_goes_and_comes_again_during_a_look_is_looked_at_again() {
+        let (moment, mut workers) = (Moment::empty(), Workers::default());
+        let see = |turn, workers: &mut Workers| {
+            workers.see_with(&moment, &with_turn("a", turn), |_| Some(Again::Never));
+        };
+        see(Some(Disrupts::Reboot), &mut workers);
+        assert!(workers.due().is_some(), "the first look at a node reads it");
+        let begins = |workers: &mut Workers| {
+            let work = workers.works.get_mut("a").unwrap();
+            (work.is_looking, work.due) = (true, None);
+        };
+        begins(&mut workers);
+        // The same turn as before: the look under way is by what is known.
+        see(Some(Disrupts::Reboot), &mut workers);
+        assert_eq!(workers.works["a"].due, None);
+        // It finds that nothing is to be done, since it is another node's turn.
+        see(None, &mut workers);
+        see(Some(Disrupts::Reboot), &mut workers);
+        workers.works.get_mut("a").unwrap().is_looking = false;
+        assert!(workers.due().is_some(), "{workers:?}");
+    }
 }

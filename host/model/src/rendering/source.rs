@@ -9,6 +9,7 @@ use crate::read::{
 };
 use crate::refuse::unparsable;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// One of them.
 pub(super) struct MachineConfig<'a> {
@@ -91,7 +92,7 @@ pub(super) fn rejected(
     config: &NodeConfig<'_>,
 ) -> Result<Vec<Rejection>, Problems> {
     let mut rejections = Vec::new();
-    let mut alone = Vec::new();
+    let mut alone = BTreeSet::new();
     for source in sources {
         let faults = unparsable(&side_in_order(&source.name, &[source.input])?.config);
         rejections.extend(faults.iter().map(|fault| Rejection::of(fault, source.name.clone())));
@@ -107,10 +108,12 @@ pub(super) fn rejected(
 fn place(config: &NodeConfig<'_>, fault: &Fault) -> String {
     let origin = match fault.id.split_once(':') {
         Some(("file", path)) => {
-            config.files.iter().find(|file| file.path == path).map(|file| file.origin)
+            let found = config.files.binary_search_by(|file| file.path.as_ref().cmp(path)).ok();
+            found.and_then(|at| config.files.get(at)).map(|file| file.origin)
         }
         Some(("unit", name)) => {
-            config.units.iter().find(|unit| unit.name == name).map(|unit| unit.origin)
+            let found = config.units.binary_search_by(|unit| unit.name.as_ref().cmp(name)).ok();
+            found.and_then(|at| config.units.get(at)).map(|unit| unit.origin)
         }
         _ => None,
     };

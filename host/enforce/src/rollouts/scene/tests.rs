@@ -189,6 +189,14 @@ impl World {
     }
 }
 
+/// A scene with this node, of which nothing is left to be done unless it is its turn.
+pub(crate) fn with_turn(name: &str, turn: Option<Disrupts>) -> Scene {
+    let mut scene = World::default().pool("worker", 1).node(name, &["worker"]).seen();
+    let node = scene.nodes.get_mut(name).unwrap();
+    (node.turn, node.is_quiet) = (turn, true);
+    scene
+}
+
 #[test]
 fn a_node_that_left_every_pool_while_it_was_under_way_is_brought_to_its_end() {
     let world = || World::default().pool("worker", 1).pool("a", 1).pool("b", 1);

@@ -131,6 +131,12 @@ const LOADERS: [&str; 3] = ["ld-linux", "ld64.so", "ld.so"];
 /// Those that take more words for the command from elsewhere.
 const FEEDING: [&str; 2] = ["xargs", "parallel"];
 
+/// Beside shells, those that take whole commands from a pipe, or may.
+const READING: [&str; 7] = ["at", "batch", "su", "ssh", "nsenter", "unshare", "chroot"];
+
+/// What prints its words.
+const PRINTING: [&str; 2] = ["echo", "printf"];
+
 /// Options of them whose value is a command, also where they are cut short.
 const COMMAND_OPTIONS: [&str; 4] = ["--command", "--session-command", "--exec", "--startas"];
 
@@ -250,9 +256,13 @@ pub(super) fn runs_the_end(line: &str) -> bool {
         return true;
     }
     let mut looked_into = 0;
-    let mut ends =
-        |command: &Command| command.words.len() > MOST_WORDS || command.ends(&mut looked_into);
-    commands(line).iter().any(&mut ends)
+    let all = commands(line);
+    let is_run = runs_what_is_printed(line);
+    all.iter().any(|command| {
+        command.words.len() > MOST_WORDS
+            || command.ends(&mut looked_into)
+            || is_run && command.prints_the_end(&mut looked_into)
+    })
 }
 
 /// The units that a command line starts or restarts, as systemctl takes their names.
@@ -268,6 +278,22 @@ pub(super) fn units_begun(line: &str) -> Vec<String> {
         units.extend(named.flat_map(|word| units_of(word)));
     }
     units
+}
+
+/// Whether a line hands what a command of it prints to what runs that.
+fn runs_what_is_printed(line: &str) -> bool {
+    // What stands behind `||` is a pipe to nobody.
+    let line = line.replace("||", "\n").replace("|&", "|");
+    line.split('|').skip(1).any(|behind| {
+        let command = behind.split(SEPARATORS).next().unwrap_or_default().replace(QUOTES, " ");
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let has = |option| words.iter().any(|word| is_short(word, option));
+        words.iter().any(|word| match program(word) {
+            "sudo" => has('s') || has('i'),
+            shell if SHELLS.contains(&shell) => !has('c'),
+            other => READING.contains(&other),
+        })
+    })
 }
 
 /// A command, in words.
@@ -301,6 +327,13 @@ fn stands_before(word: &str) -> bool {
 }
 
 impl Command {
+    /// Whether what it prints ends the system where that is run.
+    fn prints_the_end(&self, looked_into: &mut usize) -> bool {
+        let Some((first, rest)) = self.words.split_first() else { return false };
+        let printed: Vec<&str> = rest.iter().map(String::as_str).collect();
+        PRINTING.contains(&program(first)) && wrapped_ends("eval", &printed, looked_into)
+    }
+
     fn ends(&self, looked_into: &mut usize) -> bool {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
         let Some((first, rest)) = words.split_first() else { return false };
@@ -378,7 +411,9 @@ fn command_of(word: &str) -> &str {
 /// Whether a word behind a program ends the system if that program runs it. Any program may run what stands
 /// behind it, except for those that are known not to.
 fn names_the_end(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
-    if LOOKING.contains(&program) {
+    let is_looking = LOOKING.contains(&program);
+    // That one option takes a command.
+    if is_looking && !(program == "rpm" && rest.iter().any(|word| word.starts_with("--pipe"))) {
         return false;
     }
     for (at, word) in rest.iter().enumerate() {

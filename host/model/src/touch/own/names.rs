@@ -113,7 +113,7 @@ pub(super) fn resolved(value: &str, name: &str) -> String {
 }
 
 /// A value with its characters in place of what stands for them: `\x65`, `\145`,
-/// `\s`.
+/// `\s`, `\n`.
 pub(super) fn unescaped(value: &str) -> Cow<'_, str> {
     if !value.contains('\\') {
         return Cow::Borrowed(value);
@@ -136,12 +136,19 @@ pub(super) fn unescaped(value: &str) -> Cow<'_, str> {
                 out.push(character);
                 behind.get(from + digits..).unwrap_or_default()
             }
-            None => match behind.strip_prefix('s') {
-                Some(behind) => {
-                    out.push(' ');
+            None => match behind.chars().next().zip(behind.get(1..)) {
+                Some((letter @ ('s' | 't' | 'v' | 'f' | 'n' | 'r' | 'a' | 'b'), behind)) => {
+                    out.push(match letter {
+                        'n' => '\n',
+                        'r' => '\r',
+                        'a' => '\u{7}',
+                        'b' => '\u{8}',
+                        // A space, also in place of a tab: it parts words alike.
+                        _ => ' ',
+                    });
                     behind
                 }
-                None => behind,
+                _ => behind,
             },
         };
     }

@@ -232,6 +232,10 @@ fn what_a_shell_runs_is_found_behind_all_of_its_options() {
             "/bin/bash -euo pipefail $SCRIPT",
             "/bin/bash --rcfile /dev/null $ARGS",
             "/bin/sh -c 'sh -c \"bash --norc -c reboot\"'",
+            // systemd makes line breaks and tabs of these.
+            "/bin/sh -c \"true\\nreboot\"",
+            "/bin/sh -c 'true\\\\n/usr/sbin/reboot'",
+            "/bin/sh -c \"exec\\treboot\"",
             "/usr/bin/env bash --norc -o pipefail -c reboot",
         ],
         &[
@@ -334,6 +338,39 @@ fn what_ends_the_system_is_found_behind_programs_that_nobody_listed() {
             "/usr/bin/podman kill $NAME",
             "/usr/local/bin/kubenswrapper /usr/bin/kubelet $ARGS",
             "/opt/run systemctl status kubelet",
+        ],
+    );
+}
+
+#[test]
+fn what_is_printed_counts_where_a_pipe_leads_to_what_runs_it() {
+    assert_judged(
+        &[
+            "/bin/sh -c 'echo reboot | sh'",
+            "/bin/sh -c 'echo reboot|/bin/bash -s'",
+            "/bin/sh -c 'printf \"reboot\\n\" | bash'",
+            "/bin/sh -c 'printf \"true\\nsystemctl stop crio\\n\" |& sh -x'",
+            "/bin/sh -c 'echo systemctl reboot | sudo sh'",
+            "/bin/sh -c 'echo /usr/sbin/shutdown -r now | sudo -i'",
+            "/bin/sh -c 'echo reboot | at now'",
+            "/bin/sh -c 'echo reboot | tee /run/a | batch'",
+            "/bin/sh -c 'echo reboot | nsenter -t 1 -m'",
+            "/bin/sh -c 'echo dnf offline reboot | sh'",
+            "/bin/sh -c 'echo $COMMAND | sh'",
+            "/bin/sh -c 'sh <<< reboot'",
+            "/usr/bin/rpm -qa --pipe reboot",
+            "/usr/bin/rpm -qa --pipe='xargs /usr/sbin/reboot'",
+        ],
+        &[
+            "/bin/sh -c 'echo reboot | grep -q b'",
+            "/bin/sh -c 'echo reboot || sh /opt/a.sh'",
+            "/bin/sh -c 'echo reboot | sudo tee /etc/motd'",
+            "/bin/sh -c 'cat /proc/cmdline | grep -q reboot && bash /opt/a.sh'",
+            "/bin/sh -c 'echo true | sh'",
+            "/bin/sh -c 'ls /run/reboot | xargs rm'",
+            "/bin/sh -c 'echo ${FILES} | xargs -n 1 cat'",
+            "/bin/sh -c 'cat /opt/reboot | sh'",
+            "/usr/bin/rpm -qa --pipe 'head -n 1'",
         ],
     );
 }
