@@ -1,5 +1,5 @@
 //! What a warning costs that concerns many pools:
-//! `cargo bench -p tread-cluster --bench preview`.
+//! `cargo bench --profile dist -p tread-cluster --bench preview`.
 //!
 //! Floor and candidate are measured in turn, in one run: the floor is reading
 //! both sides and nothing else.

@@ -1,4 +1,4 @@
-//! What changing files on a node costs: `cargo bench -p tread-node --bench node`, as root.
+//! What changing files on a node costs: `cargo bench --profile dist -p tread-node --bench node`, as root.
 //! `TREAD_DISK` names a folder on the disk to be measured. Prints medians, each beside a
 //! floor: the same bytes read or written plainly, with one sync for each file.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark fails by panicking")]

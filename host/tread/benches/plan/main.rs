@@ -1,4 +1,4 @@
-//! What a plan costs: `cargo bench -p tread --bench plan`.
+//! What a plan costs: `cargo bench --profile dist -p tread --bench plan`.
 //!
 //! Everything is measured in one run, floor and candidate in turn, because the
 //! floor drifts when the machine is busy. `TREAD_PAIRS` names a folder with
