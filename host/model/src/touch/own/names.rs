@@ -120,6 +120,7 @@ pub(super) fn unescaped(value: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(value.len());
     let mut rest = value;
+    let mut is_second = false;
     while let Some((before, behind)) = rest.split_once('\\') {
         out.push_str(before);
         let (digits, radix, from) = match behind.as_bytes().first() {
@@ -137,20 +138,20 @@ pub(super) fn unescaped(value: &str) -> Cow<'_, str> {
                 behind.get(from + digits..).unwrap_or_default()
             }
             None => match behind.chars().next().zip(behind.get(1..)) {
-                Some((letter @ ('s' | 't' | 'v' | 'f' | 'n' | 'r' | 'a' | 'b'), behind)) => {
-                    out.push(match letter {
-                        'n' => '\n',
-                        'r' => '\r',
-                        'a' => '\u{7}',
-                        'b' => '\u{8}',
-                        // A space, also in place of a tab: it parts words alike.
-                        _ => ' ',
-                    });
+                Some(('n', behind)) => {
+                    out.push('\n');
+                    behind
+                }
+                // A space, also in place of a tab: it parts words alike. Behind two backslashes the letter is
+                // a shell's, which begins a word with it.
+                Some(('s' | 't', behind)) if !is_second => {
+                    out.push(' ');
                     behind
                 }
                 _ => behind,
             },
         };
+        is_second = !is_second && behind.starts_with('\\');
     }
     out.push_str(rest);
     Cow::Owned(out)

@@ -236,6 +236,11 @@ fn what_a_shell_runs_is_found_behind_all_of_its_options() {
             "/bin/sh -c \"true\\nreboot\"",
             "/bin/sh -c 'true\\\\n/usr/sbin/reboot'",
             "/bin/sh -c \"exec\\treboot\"",
+            // A backslash of the shell's begins a word.
+            "/bin/sh -c '\\\\reboot'",
+            "/bin/sh -c '\\\\shutdown -r'",
+            "/bin/sh -c '\\\\systemctl stop crio'",
+            "/bin/sh -c '\\\\telinit 6'",
             "/usr/bin/env bash --norc -o pipefail -c reboot",
         ],
         &[
