@@ -1,4 +1,4 @@
-//! What comparing two parsed configs costs: `cargo bench -p tread-model --bench
+//! What comparing two parsed configs costs: `cargo bench --profile dist -p tread-model --bench
 //! compare`. Prints medians.
 #![allow(clippy::print_stdout)]
 
