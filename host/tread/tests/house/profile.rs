@@ -27,8 +27,8 @@ fn built_small() -> BTreeSet<String> {
     built_with("release", &["opt-level = \"s\""])
 }
 
-/// They answer for tread at each request, so that they are optimised where it is shipped.
-const ANSWERING: [&str; 2] = ["hyper", "rustls"];
+/// They work at each request or command, so that they are optimised where tread is shipped.
+const ANSWERING: [&str; 3] = ["clap_builder", "hyper", "rustls"];
 
 /// Of the sandbox, and never called: another target than the processor, and modules printed as text.
 const NEVER_CALLED: [&str; 2] = ["pulley-interpreter", "wasmprinter"];
