@@ -1,34 +1,40 @@
 //! Whatever computes is optimised.
 
 use super::{metadata, names, text, text_of, tree, uses};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The packages whose section of this profile in the manifest of the workspace has one of these lines.
-fn built_with(profile: &str, lines: &[&str]) -> BTreeSet<String> {
+/// The packages that have a section in this profile of the workspace's manifest, and the level of
+/// optimisation that it says.
+fn levels(profile: &str) -> BTreeMap<String, String> {
     let manifest = text_of(&tree().join("Cargo.toml"));
     let begin = format!("[profile.{profile}.package.");
     let sections = manifest.split(&begin).skip(1);
     let named = sections.filter_map(|section| {
         let (name, rest) = section.split_once(']')?;
-        let rest = rest.split("\n[").next()?;
-        let has = rest.lines().any(|line| lines.contains(&line));
-        has.then(|| name.trim_matches('"').to_owned())
+        let mut lines = rest.split("\n[").next()?.lines();
+        let level = lines.find_map(|line| line.strip_prefix("opt-level = "))?;
+        Some((name.trim_matches('"').to_owned(), level.to_owned()))
     });
     named.collect()
 }
 
 /// The packages that are built without optimisation, so that whoever builds tread waits less.
 fn built_without() -> BTreeSet<String> {
-    built_with("release", &["opt-level = 0"])
+    let levels = levels("release").into_iter();
+    levels.filter(|(_, level)| level == "0").map(|(name, _)| name).collect()
 }
 
-/// The packages that are built small in place of fast, for the same.
-fn built_small() -> BTreeSet<String> {
-    built_with("release", &["opt-level = \"s\""])
+/// The packages that are optimised, but less than others, so that whoever builds tread waits less.
+fn built_with_less() -> BTreeSet<String> {
+    let levels = levels("release").into_iter();
+    levels
+        .filter(|(_, level)| !["0", "3"].contains(&level.as_str()))
+        .map(|(name, _)| name)
+        .collect()
 }
 
-/// They work at each request or command, so that they are optimised where tread is shipped.
-const ANSWERING: [&str; 3] = ["clap_builder", "hyper", "rustls"];
+/// They work at each request, command or operation, so that they are optimised where tread is shipped.
+const AT_EACH_REQUEST: [&str; 5] = ["clap_builder", "hyper", "rustls", "zbus", "zbus_utils"];
 
 /// Of the sandbox, and never called: another target than the processor, and modules printed as text.
 const NEVER_CALLED: [&str; 2] = ["pulley-interpreter", "wasmprinter"];
@@ -68,12 +74,14 @@ fn all_of_tread_and_all_that_computes_for_it_is_optimised_as_it_is_shipped() {
     let metadata = metadata();
     let own = |name: &String| name.starts_with("tread") && name != "tread-test-bed";
     let named: BTreeSet<&str> = names(&metadata).into_values().collect();
-    let mut expected = built_small();
+    let mut expected = built_with_less();
     assert!(expected.contains("cranelift-codegen") && expected.contains("tread-model"));
     expected.extend(built_without().into_iter().filter(own));
-    expected.extend(ANSWERING.map(str::to_owned));
+    expected.extend(AT_EACH_REQUEST.map(str::to_owned));
     assert!(expected.iter().all(|name| named.contains(name.as_str())), "{expected:?}");
-    assert_eq!(expected, built_with("dist", &["opt-level = 3"]));
+    let shipped = levels("dist");
+    assert_eq!(expected, shipped.keys().cloned().collect());
+    assert!(shipped.values().all(|level| level == "3"), "{shipped:?}");
     let dockerfile = text_of(&tree().join("Dockerfile"));
     let builds: Vec<&str> =
         dockerfile.lines().filter(|line| line.contains("cargo build")).collect();
