@@ -1,7 +1,9 @@
-//! Whatever computes is optimised.
+//! Whatever computes is optimised, and each crate is built once.
 
 use super::{metadata, names, text, text_of, tree, uses};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 
 /// The packages that have a section in this profile of the workspace's manifest, and the level of
 /// optimisation that it says.
@@ -36,8 +38,10 @@ fn built_with_less() -> BTreeSet<String> {
 /// They work at each request, command or operation, so that they are optimised where tread is shipped.
 const AT_EACH_REQUEST: [&str; 5] = ["clap_builder", "hyper", "rustls", "zbus", "zbus_utils"];
 
-/// Of the sandbox, and never called: another target than the processor, and modules printed as text.
-const NEVER_CALLED: [&str; 2] = ["pulley-interpreter", "wasmprinter"];
+/// Never called: another target than the processor, modules printed as text, texts that are not UTF-8,
+/// and errors of YAML drawn with their lines.
+const NEVER_CALLED: [&str; 4] =
+    ["annotate-snippets", "encoding_rs", "pulley-interpreter", "wasmprinter"];
 
 #[test]
 fn nothing_that_the_model_or_the_sandbox_is_made_of_is_built_without_optimisation() {
@@ -88,4 +92,39 @@ fn all_of_tread_and_all_that_computes_for_it_is_optimised_as_it_is_shipped() {
     assert_eq!(builds.len(), 2, "{builds:?}");
     assert!(builds.iter().all(|line| line.contains("--profile dist")), "{builds:?}");
     assert!(!dockerfile.contains("/release/"), "it takes what another profile built");
+}
+
+/// A build script asks for what reads archives with it, and tread for what writes files for a linker.
+const BUILT_TWICE: [&str; 2] = ["crc32fast", "object"];
+
+#[test]
+fn what_macros_and_tread_are_both_made_of_is_built_once() {
+    // How cargo builds tread is told by an option that is not stable yet.
+    let out = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--locked", "--offline", "-p", "tread"])
+        .args(["-Z", "unstable-options", "--unit-graph"])
+        .env("RUSTC_BOOTSTRAP", "1")
+        .current_dir(tree())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let graph: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut built: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for unit in graph["units"].as_array().unwrap() {
+        let kind = unit["target"]["kind"][0].as_str().unwrap();
+        if text(unit, "mode") == "build" && !["bin", "custom-build"].contains(&kind) {
+            let how = format!("{} {}", text(&unit["profile"], "opt_level"), unit["features"]);
+            built.entry(text(unit, "pkg_id")).or_default().push(how);
+        }
+    }
+    assert!(built.len() > 200, "{} crates", built.len());
+    built.retain(|_, hows| hows.len() > 1);
+    let excused = |id: &str| BUILT_TWICE.iter().any(|name| id.contains(&format!("#{name}@")));
+    assert_eq!(built.keys().filter(|id| excused(id)).count(), BUILT_TWICE.len(), "{built:#?}");
+    built.retain(|id, _| !excused(id));
+    assert!(
+        built.is_empty(),
+        "give each one level in [profile.release] and the features of both, as \
+         host/engine/Cargo.toml does, so that it is built once: {built:#?}"
+    );
 }
