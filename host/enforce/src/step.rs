@@ -11,7 +11,9 @@ use crate::settings::Settings;
 use crate::slots;
 use crate::turn::Change;
 use tread_kube::asking::{CallOutcome, Failed};
-use tread_model::protocol::{Act, Cordon, NotNow, Permit, Question, Terms, Waits, next, retakes};
+use tread_model::protocol::{
+    Act, Cordon, NotNow, Permit, Phase, Question, Terms, Waits, next, retakes,
+};
 
 /// More acts than one look at a node ever brings: then others get their turn.
 const MOST: usize = 32;
@@ -87,7 +89,7 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
         let act = next(&read.seen, &settings.terms);
         tracing::debug!(node, ?act);
         let takes_lease = matches!(act, Act::MakeLease(_) | Act::WriteLease { .. });
-        if takes_lease && aim.is_lost && !has_ended(&read) {
+        if takes_lease && aim.is_lost && !is_to_be_given_back(&read) {
             return Ok(Ended::Waits(Waits::Agent, read));
         }
         if begins_to_drain(&act, &read) && !may_drain {
@@ -161,11 +163,15 @@ fn ends_with(read: &Read, act: Act, terms: &Terms) -> Option<Waits> {
     }
 }
 
-/// Whether the agent says that it does nothing more: then the node is given back under its Lease.
-fn has_ended(read: &Read) -> bool {
+/// Whether the agent says that it does nothing more, and the node is proved where it has to be: then
+/// it is given back under its Lease.
+fn is_to_be_given_back(read: &Read) -> bool {
     let (order, report) = (read.seen.order, read.seen.report);
     let of_order = report.filter(|it| order.is_some_and(|order| order.operation == it.operation));
-    of_order.is_some_and(|report| report.phase.is_end())
+    of_order.is_some_and(|report| match report.phase {
+        Phase::Done | Phase::WentBack => read.seen.proved,
+        phase => phase.is_end(),
+    })
 }
 
 /// Sets what others see on the node; says whether any of it was another way.

@@ -38,6 +38,8 @@ pub struct Previewer {
     strays: Arc<watch::Sender<Strays>>,
     /// Whenever what is known of pools or MachineConfigs is put in.
     changes: Arc<watch::Sender<()>>,
+    /// Whenever what pools are made of is.
+    sources: Arc<watch::Sender<()>>,
     ready: Arc<watch::Sender<bool>>,
 }
 
@@ -89,6 +91,7 @@ impl Previewer {
             once: Arc::default(),
             strays: Arc::default(),
             changes: Arc::default(),
+            sources: Arc::default(),
             ready: Arc::new(watch::Sender::new(false)),
         }
     }
@@ -130,6 +133,16 @@ impl Previewer {
     /// Whenever pools or MachineConfigs may be others than before, as the snapshot has them.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
+    }
+
+    pub(super) fn note_sources(&self) {
+        self.sources.send_replace(());
+    }
+
+    /// Whenever pools may be made of something else than before, as the snapshot has it: of other
+    /// MachineConfigs, or with other mirrors. How far a pool is into a rollout is none of that.
+    pub fn sources(&self) -> watch::Receiver<()> {
+        self.sources.subscribe()
     }
 
     /// The pending plans, whole, by pool.

@@ -161,6 +161,9 @@ impl Controller {
         if concerns_pools {
             self.previewer.note_change();
         }
+        if touched.sources {
+            self.previewer.note_sources();
+        }
         self.touch(touched);
     }
 

@@ -72,11 +72,13 @@ pub(super) struct State {
 pub(super) struct Touched {
     pub(super) pools: BTreeSet<String>,
     pub(super) all: bool,
+    /// Whether a pool may be made of something else.
+    pub(super) sources: bool,
 }
 
 impl Touched {
     pub(super) fn everything() -> Touched {
-        Touched { pools: BTreeSet::new(), all: true }
+        Touched { all: true, ..Touched::default() }
     }
 
     fn nothing() -> Touched {
@@ -84,7 +86,11 @@ impl Touched {
     }
 
     fn pools(pools: BTreeSet<String>) -> Touched {
-        Touched { pools, all: false }
+        Touched { pools, ..Touched::default() }
+    }
+
+    fn with_sources(self) -> Touched {
+        Touched { sources: true, ..self }
     }
 }
 
@@ -155,10 +161,10 @@ impl State {
         let before = self.pools.take().unwrap_or_default();
         let Differences { gone, there } = differences(&before, &now);
         let mut pools = BTreeSet::new();
-        let (mut selectors, mut others) = (Vec::new(), false);
+        let (mut selectors, mut others, mut sources) = (Vec::new(), false, all);
         for name in gone {
             pools.insert(name.clone());
-            others = true;
+            (others, sources) = (true, true);
             selectors.extend(remove_pool(cluster, name));
         }
         for (name, object) in there {
@@ -167,6 +173,7 @@ impl State {
                 pools.insert(name.clone());
                 let changed = put_pool(cluster, Pool::of(&pool));
                 others |= changed.is_another;
+                sources |= changed.sources;
                 selectors.extend(changed.selectors);
             }
         }
@@ -178,7 +185,7 @@ impl State {
             pools.extend(strays.look_at_all(members, (configs, known)));
         }
         self.pools = Some(now);
-        Touched { pools, all }
+        Touched { pools, all, sources }
     }
 
     /// The object as one of its kind. What is not is told of in the log, where the
@@ -320,14 +327,14 @@ impl State {
                 let both = before.iter().chain([&config]);
                 let made_of_it = both.flat_map(|it| pools_of(&cluster.pools, &name, it));
                 let touched = made_of_it.chain(had).collect();
-                Touched::pools(and_strays(cluster, &name, touched))
+                Touched::pools(and_strays(cluster, &name, touched)).with_sources()
             }
             Folded::Gone(name) => match cluster.configs.remove(&name) {
                 Some(before) => {
                     cluster.note_lost(&name, Some(&before), now);
                     let made_of_it = pools_of(&cluster.pools, &name, &before);
                     let touched = made_of_it.chain(had(cluster, &name)).collect();
-                    Touched::pools(and_strays(cluster, &name, touched))
+                    Touched::pools(and_strays(cluster, &name, touched)).with_sources()
                 }
                 None => Touched::nothing(),
             },
@@ -337,7 +344,7 @@ impl State {
                     cluster.note_lost(&name, before.as_deref(), now);
                     and_strays(cluster, &name, BTreeSet::new());
                 }
-                Touched::everything()
+                Touched::everything().with_sources()
             }
             Folded::Nothing => Touched::nothing(),
         }
@@ -370,7 +377,7 @@ impl State {
             }
             Folded::Nothing => return Touched::nothing(),
         }
-        Touched::everything()
+        Touched::everything().with_sources()
     }
 
     fn plan(&mut self, event: Event<DisruptionPlan>, cluster: &mut Cluster) -> Touched {
@@ -445,13 +452,15 @@ fn and_strays(
 struct Changed {
     /// It is new, or another one of its name.
     is_another: bool,
+    /// It may be made of something else.
+    sources: bool,
     /// What it selected, and what it selects now, where that is not the same.
     selectors: Vec<Selects>,
 }
 
 fn put_pool(cluster: &mut Cluster, pool: Pool) -> Changed {
     let (name, paused) = (pool.name.clone(), pool.paused);
-    let (now, uid) = (pool.nodes.clone(), pool.uid.clone());
+    let (now, configs, uid) = (pool.nodes.clone(), pool.configs.clone(), pool.uid.clone());
     let before = cluster.pools.insert(name.clone(), Arc::new(pool));
     match &before {
         Some(before) if before.paused && !paused => {
@@ -463,9 +472,10 @@ fn put_pool(cluster: &mut Cluster, pool: Pool) -> Changed {
         _ => {}
     }
     let is_another = before.as_ref().is_none_or(|before| before.uid != uid);
+    let sources = is_another || before.as_ref().is_none_or(|before| before.configs != configs);
     let before = before.map(|before| before.nodes.clone()).unwrap_or_default();
     let selectors = if before == now { Vec::new() } else { vec![before, now] };
-    Changed { is_another, selectors }
+    Changed { is_another, sources, selectors }
 }
 
 /// Removes a pool; gives what it selected.

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tread_cluster::plans::MadeOf;
 use tread_cluster::pools::Pool;
-use tread_cluster::previews::Cluster;
+use tread_cluster::previews::{BodyKey, Cluster};
 use tread_kube::api::conditions::cut;
 use tread_kube::api::{MachineConfig, MachineConfigPool};
 use tread_kube::asking::{Backoff, Call, CallOutcome, Failed, ask};
@@ -24,6 +24,8 @@ const CONFIGS: &str = "machineconfigs";
 const POOLS: &str = "machineconfigpools";
 /// How long is waited after something could not be read, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Changes that go on are rendered after so many times what is waited after one.
+const MOST_WAITS: u32 = 6;
 /// How many bytes of what is still to be written are kept, of all pools together: of forty pools
 /// that are as large as can be.
 const ROOM: usize = 64 << 20;
@@ -42,6 +44,24 @@ pub(crate) struct ToHave {
     object: Option<String>,
     /// The MachineConfigs that it is made of, in the order in which they are merged.
     sources: Vec<String>,
+    of: MadeOfVersions,
+}
+
+/// What a pool is made of, by versions.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct MadeOfVersions {
+    configs: Vec<BodyKey>,
+    mirrors: Vec<Arc<[u8]>>,
+}
+
+impl MadeOfVersions {
+    fn of(pool: &Pool, cluster: &Cluster) -> MadeOfVersions {
+        let names = tread_cluster::pools::sources(pool, &cluster.configs);
+        MadeOfVersions {
+            configs: names.into_iter().filter_map(|name| cluster.configs.key(name)).collect(),
+            mirrors: cluster.mirrors.values().map(|it| Arc::clone(&it.body)).collect(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -53,6 +73,7 @@ impl ToHave {
             digest: Digest([1; 32]),
             object: None,
             sources: vec!["00-source".to_owned()],
+            of: MadeOfVersions::default(),
         }
     }
 }
@@ -108,11 +129,16 @@ impl Renderer {
                 }
             };
             let of = Some(Digest::of_value(&(&made_of.configs, &made_of.mirrors)));
-            let known = self.made.get(name).filter(|it| it.uid == pool.uid && it.of == of);
-            if known.is_some_and(|known| known.is_whole(is_there)) {
+            let known = self.made.get_mut(name).filter(|it| it.uid == pool.uid && it.of == of);
+            let is_known = known.is_some();
+            if let Some(known) = known.filter(|known| known.is_whole(is_there)) {
+                // Its sources may have been written, and say the same.
+                let now = MadeOfVersions::of(pool, cluster);
+                if let Some(made) = known.made.as_mut().ok().filter(|made| made.of != now) {
+                    Arc::make_mut(made).of = now;
+                }
                 continue;
             }
-            let is_known = known.is_some();
             let made = rendered(pool, cluster, made_of).await;
             if let (Err(not_made), false) = (&made, is_known) {
                 tracing::warn!(pool = name, why = not_made.why, "its config cannot be made");
@@ -133,7 +159,7 @@ impl Renderer {
             let Some(object) = &made.object else { continue };
             match left.checked_sub(object.len()).filter(|_| !is_there(&made.name)) {
                 Some(rest) => left = rest,
-                None => *made = Arc::new(ToHave { object: None, ..ToHave::clone(made) }),
+                None => Arc::make_mut(made).object = None,
             }
         }
     }
@@ -147,6 +173,8 @@ pub(crate) struct Rendering {
     made: BTreeMap<String, Made>,
     /// When the pools are rendered again.
     due: Option<Instant>,
+    /// When the first of all changes was that are waiting for that.
+    changed: Option<Instant>,
     backoff: Backoff,
 }
 
@@ -157,6 +185,7 @@ impl Default for Rendering {
             renderer: Some(Renderer::default()),
             made: BTreeMap::new(),
             due: None,
+            changed: None,
             backoff: Backoff::new(WAITS),
         }
     }
@@ -172,9 +201,11 @@ impl Rendering {
         self.due.filter(|_| self.renderer.is_some())
     }
 
-    /// That something changed: what changes until then is rendered together.
-    pub(crate) fn soon(&mut self, wait: Duration) {
-        self.due = Some(Instant::now() + wait);
+    /// That something changed: what changes until then is rendered together, and waits no longer
+    /// where changes do not end.
+    pub(crate) fn soon(&mut self, now: Instant, wait: Duration) {
+        let first = *self.changed.get_or_insert(now);
+        self.due = Some((now + wait).min(first + wait * MOST_WAITS));
     }
 
     pub(crate) fn begin_if_due(&mut self, settings: &Settings, cluster: &Cluster) {
@@ -182,7 +213,7 @@ impl Rendering {
             return;
         }
         let Some(mut renderer) = self.renderer.take() else { return };
-        self.due = None;
+        (self.due, self.changed) = (None, None);
         let (settings, cluster) = (settings.clone(), cluster.clone());
         self.tasks.spawn(async move {
             let is_whole = renderer.render(&settings, &cluster).await;
@@ -214,12 +245,13 @@ impl Rendering {
 async fn rendered(pool: &Arc<Pool>, cluster: &Cluster, made_of: MadeOf) -> Made {
     let sources = tread_cluster::pools::sources(pool, &cluster.configs);
     let sources = sources.into_iter().map(str::to_owned).collect();
+    let of = MadeOfVersions::of(pool, cluster);
     let pool = Arc::clone(pool);
     let rendering = tokio::task::spawn_blocking(move || render(&pool, &made_of));
     match rendering.await {
         Ok(Ok(Rendered { name, object, digest, .. })) => {
             let object = Some(object.to_string());
-            Ok(Arc::new(ToHave { name, digest, object, sources }))
+            Ok(Arc::new(ToHave { name, digest, object, sources, of }))
         }
         Ok(Err(error)) => {
             Err(NotMade { word: error.word(), why: cut(error.to_string(), LONGEST_WHY) })
@@ -241,13 +273,17 @@ fn render(pool: &Pool, made_of: &MadeOf) -> Result<Rendered, Unrendered> {
 }
 
 /// Writes what a pool is to have: the MachineConfig, and then the pool that names it, onto the
-/// version of it that was known when that was decided.
+/// version of it that was known when that was decided. What was made of something else than the pool
+/// is made of now is not written: another replica may have made, and written, what is newer.
 pub(crate) async fn deliver(
     settings: &Settings,
     pool: &Pool,
     cluster: &Cluster,
     made: &ToHave,
 ) -> Result<(), Failed> {
+    if made.of != MadeOfVersions::of(pool, cluster) {
+        return Ok(());
+    }
     let metrics = &settings.acts.metrics;
     if !cluster.configs.contains_key(&made.name) {
         let api: Api<MachineConfig> = Api::all(settings.acts.client.clone());
@@ -332,6 +368,18 @@ mod tests {
         assert_eq!(whole(&renderer, ""), ["b", "d", "e"]);
         let names = renderer.made.values().filter_map(|known| known.made.as_ref().ok());
         assert_eq!(names.filter(|made| made.sources.len() == 1).count(), 4, "all else stays");
+    }
+
+    #[test]
+    fn changes_that_do_not_end_are_rendered_all_the_same() {
+        let (wait, mut rendering) = (Duration::from_secs(5), Rendering::default());
+        let begun = Instant::now();
+        rendering.soon(begun, wait);
+        assert_eq!(rendering.due(), Some(begun + wait));
+        for count in 1..=20 {
+            rendering.soon(begun + Duration::from_secs(2) * count, wait);
+        }
+        assert_eq!(rendering.due(), Some(begun + wait * MOST_WAITS));
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(super) async fn run(
     settings.previewer.ready().await;
     let mut changes = known.changes();
     let mut pools = settings.previewer.changes();
-    pools.mark_changed();
+    let mut sources = settings.previewer.sources();
+    sources.mark_changed();
     let mut policies = settings.policies.clone();
     let mut leads = settings.leads.watch();
     let mut missing = joining.missing();
@@ -74,8 +75,9 @@ pub(super) async fn run(
         let (due, works) = (rolling.due(), rolling.workers.due());
         tokio::select! {
             Some(()) = changes.next() => rolling.look_soon(TOGETHER),
-            Ok(()) = pools.changed() => {
-                rolling.rendering.soon(rolling.settings.paces.render_after);
+            Ok(()) = pools.changed() => rolling.look_soon(TOGETHER),
+            Ok(()) = sources.changed() => {
+                rolling.rendering.soon(Instant::now(), rolling.settings.paces.render_after);
                 rolling.look_soon(TOGETHER);
             }
             Ok(()) = policies.changed() => rolling.look_soon(TOGETHER),

@@ -7,7 +7,7 @@ use super::limits::{max_unavailable, order, retry as retry_of, windows};
 use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable, stray_cordon};
 use super::outside::{Outside, outside};
 use super::plans::{FromTo, Planned};
-use super::state::{Against, standing, standing_without};
+use super::state::{Against, Lost, standing, standing_without};
 use super::stuck::By as StuckBy;
 use crate::drain::Asked;
 use crate::order::Target;
@@ -418,12 +418,11 @@ impl OfPool {
                 needs_agent,
                 is_quiet,
                 ordered,
-                is_lost: standing.lost_since.is_some(),
+                is_lost: standing.lost.is_some(),
                 is_outside: false,
             };
-            if let Some(since) = standing.lost_since {
-                let why = if standing.state == State::Failed { lost } else { writes_nothing };
-                of_pool.failing.push((name.clone(), why(since)));
+            if let Some(why) = standing.lost {
+                of_pool.failing.push((name.clone(), lost(why, standing.state)));
             }
             let prepares = order.is_some_and(|order| order.stage == UpdateStage::Prepare);
             let gone_since = facts.unheard_since.filter(|_| prepares);
@@ -460,7 +459,7 @@ impl OfPool {
                 held,
                 step_failed: standing.step_failed,
                 went_back: standing.went_back,
-                lost: standing.lost_since.is_some(),
+                lost: standing.lost.is_some(),
                 state: standing.state,
             });
         }
@@ -558,24 +557,33 @@ impl OfPool {
     }
 }
 
-/// That a node is taken for lost.
-fn lost(since: Time) -> String {
-    format!(
-        "its agent was to carry its order out at {}, and has not ended it since: look at the node; \
-         its Lease is not renewed any more, so that others can mend it, and `tread rollout retry` \
-         waits for it again",
-        timestamp(since)
-    )
-}
-
-/// What is said of a node that did not write its config in time.
-fn writes_nothing(since: Time) -> String {
-    format!(
-        "its agent was to write its config at {}, and has not ended that since: look at the node, or delete its \
-         Node if it does not come back; the other nodes do not wait for it, unless it is a canary or of the \
-         control plane",
-        timestamp(since)
-    )
+/// Why a node is taken for lost, and what that means.
+fn lost(why: Lost, state: State) -> String {
+    let what = match (why, state) {
+        (Lost::NotEnded(since), State::Failed) => format!(
+            "its agent was to carry its order out at {}, and has not ended it since",
+            timestamp(since)
+        ),
+        (Lost::NotEnded(since), _) => format!(
+            "its agent was to write its config at {}, and has not ended that since",
+            timestamp(since)
+        ),
+        (Lost::NotReady(since), _) => format!(
+            "its agent has ended the order of {}, and the node is not Ready, or not for long enough",
+            timestamp(since)
+        ),
+    };
+    let means = match state {
+        State::Failed => {
+            "look at the node; its Lease is not renewed any more, so that others can mend it, and \
+             `tread rollout retry` waits for it once more"
+        }
+        _ => {
+            "look at the node, or delete its Node if it does not come back; the other nodes do not \
+             wait for it, unless it is a canary or of the control plane"
+        }
+    };
+    format!("{what}: {means}")
 }
 
 /// Nobody says that the pods of a node end whose kubelet is gone.

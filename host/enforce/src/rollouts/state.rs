@@ -33,11 +33,19 @@ pub(crate) struct Standing {
     /// Whether a step failed on its way to this config, so that it had to boot, and nobody asked
     /// to try again after that.
     pub(crate) step_failed: bool,
-    /// Since when its agent may carry its order out, where it is taken for lost. Such a node counts as
-    /// failed, unless its order only writes.
-    pub(crate) lost_since: Option<Time>,
+    /// Where it is taken for lost, why. Such a node counts as failed, unless its order only writes.
+    pub(crate) lost: Option<Lost>,
     /// Whether it went back from this config, and nobody asked to try again after that.
     pub(crate) went_back: bool,
+}
+
+/// Why a node is taken for lost, and since when its agent may carry its order out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Its agent has not ended the order.
+    NotEnded(Time),
+    /// Its agent has, and the node is not Ready.
+    NotReady(Time),
 }
 
 /// What a node is held against.
@@ -72,8 +80,8 @@ pub(crate) fn standing(
     planned: impl FnOnce(&str) -> Planned,
 ) -> Standing {
     let mut standing = by_order(update, against, planned);
-    standing.lost_since = lost_since(update, against, standing.state);
-    if standing.lost_since.is_some() && standing.state != WRITES {
+    standing.lost = lost(update, against, standing.state);
+    if standing.lost.is_some() && standing.state != WRITES {
         standing.state = State::Failed;
     }
     standing.step_failed = step_failed(update, against, &standing);
@@ -118,21 +126,26 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Sta
     boots || standing.retries.is_some() || !is_retried
 }
 
-/// Since when the agent of a node may carry its order out, where it did not end it in time, nor turned
-/// back where the order is withdrawn: it may never come back. It is waited for again once an admin
-/// asks to try again.
-fn lost_since(update: Option<&NodeUpdate>, against: Against<'_>, state: State) -> Option<Time> {
+/// Whether the agent of a node did not end its order in time, nor turned back where the order is
+/// withdrawn, or ended it and the node is not proved: it may never come back. It is waited for once
+/// more after an admin asked to try again.
+fn lost(update: Option<&NodeUpdate>, against: Against<'_>, state: State) -> Option<Lost> {
     let order = update?.spec.order.as_ref()?;
     let is_given = matches!(order.stage, UpdateStage::Go | UpdateStage::Withdrawn);
-    let since = order.go_since.as_ref().filter(|_| is_given)?;
-    let is_retried = against.retry_before.is_some_and(|before| since.0 < before.0);
-    let since = time(since.0)?;
+    let since =
+        order.go_since.as_ref().filter(|_| is_given && matches!(state, State::UnderWay(_)))?;
+    let waited_from = against.retry_before.map_or(since.0, |before| since.0.max(before.0));
+    if against.now.since(time(waited_from)?) <= against.lost_after {
+        return None;
+    }
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
-    let has_ended = report
-        .is_some_and(|it| operation_text(it.operation) == order.operation && it.phase.is_end());
-    let is_waited_for = matches!(state, State::UnderWay(_)) && !has_ended;
-    let is_late = against.now.since(since) > against.lost_after;
-    (is_waited_for && is_late && !is_retried).then_some(since)
+    let of_order = report.filter(|it| operation_text(it.operation) == order.operation);
+    let since = time(since.0)?;
+    match of_order.map(|report| report.phase) {
+        Some(Phase::TurnedBack) => None,
+        Some(Phase::Done | Phase::WentBack) => Some(Lost::NotReady(since)),
+        _ => Some(Lost::NotEnded(since)),
+    }
 }
 
 /// The same by what was ordered. `planned` says what it takes to get there from what it has.
@@ -150,7 +163,7 @@ fn by_order(
         again: None,
         needs_agent: false,
         step_failed: false,
-        lost_since: None,
+        lost: None,
         went_back: false,
     };
     let Some(update) = update else {
@@ -177,7 +190,7 @@ fn by_order(
         again: None,
         needs_agent: false,
         step_failed: false,
-        lost_since: None,
+        lost: None,
         went_back: false,
     };
     let retried = || {
@@ -257,7 +270,7 @@ pub(crate) fn standing_without(update: Option<&NodeUpdate>, rollout: Option<&Rol
         again: None,
         needs_agent: false,
         step_failed: false,
-        lost_since: None,
+        lost: None,
         went_back: false,
     }
 }

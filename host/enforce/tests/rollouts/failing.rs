@@ -4,7 +4,7 @@ use super::agent::{Agent, first_fails, well};
 use super::fixture::Cluster;
 use super::pools::{BOOTED, event_reasons, wait_for_events};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,9 +120,53 @@ async fn an_agent_that_never_answers_is_taken_for_lost_until_that_is_retried() {
         (is_said && status.failed == 1 && halted).then_some(())
     })
     .await;
+    let retry = async || {
+        let now = k8s_openapi::jiff::Timestamp::now() + Duration::from_secs(1);
+        cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    };
+    let failed = async |wanted: i64| {
+        let status = cluster.rollout().await.status?;
+        (i64::from(status.failed) == wanted).then_some(())
+    };
+    retry().await;
+    eventually("it is waited for", async || failed(0).await).await;
+    eventually("it is waited for once more, and not for ever", async || failed(1).await).await;
     agents.iter_mut().for_each(Agent::restart);
-    let now = k8s_openapi::jiff::Timestamp::now() + Duration::from_secs(1);
-    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    retry().await;
+    cluster.all_have("/etc/hard", "2").await;
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_done_and_never_ready_fails_until_it_is() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica_that_waits_for(Duration::from_secs(2));
+    let mut agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    agents.iter().for_each(Agent::stop);
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let node = cluster.nodes[0].as_str();
+    eventually("the node may boot", async || {
+        let order = cluster.update(node).await.spec.order?;
+        (order.stage == UpdateStage::Go && order.go_since.is_some()).then_some(())
+    })
+    .await;
+    let nodes = cluster.api::<Node>();
+    let stays = |stays: serde_json::Value| {
+        Patch::Merge(json!({"metadata": {"annotations": {"bed.tread.dev/not-ready": stays}}}))
+    };
+    nodes.patch(node, &PatchParams::default(), &stays(json!(""))).await.unwrap();
+    let down = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    let down = Patch::Strategic(down);
+    nodes.patch_status(node, &PatchParams::default(), &down).await.unwrap();
+    agents.iter_mut().for_each(Agent::restart);
+    eventually("it failed, and it is said why", async || {
+        let status = cluster.rollout().await.status?;
+        let is_said = status.message.is_some_and(|it| it.contains("the node is not Ready"));
+        (is_said && status.failed == 1).then_some(())
+    })
+    .await;
+    nodes.patch(node, &PatchParams::default(), &stays(json!(null))).await.unwrap();
     cluster.all_have("/etc/hard", "2").await;
     cluster.judge.holds().await;
 }

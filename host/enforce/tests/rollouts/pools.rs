@@ -1,7 +1,7 @@
 //! What becomes of a pool when what it is made of changes.
 
 use super::agent::{Agent, DIFFERS, well};
-use super::fixture::Cluster;
+use super::fixture::{Cluster, PACES};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use tokio::sync::watch;
 use tread_kube::agents::{Asked, FORM};
 use tread_kube::api::machines;
+use tread_kube::api::mirrors::ImageDigestMirrorSet;
 use tread_kube::api::node_update::{NEEDS_AGENT, UpdateDisrupts, UpdateOrder, UpdateStage};
 use tread_kube::api::rollout::MADE_ANNOTATION;
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
@@ -100,6 +101,71 @@ async fn all_nodes_get_what_their_pool_is_made_of_each_as_its_plan_says() {
     let status = pool.status.unwrap();
     assert_eq!((status.machine_count, status.updated_machine_count), (Some(3), Some(3)));
     assert_eq!(status.configuration.unwrap().name, pool.spec.configuration.unwrap().name);
+}
+
+/// What the pool is to have.
+async fn target(cluster: &Cluster) -> Option<String> {
+    let pool: MachineConfigPool = cluster.api().get("worker").await.ok()?;
+    pool.spec.configuration?.name
+}
+
+#[tokio::test]
+async fn mirrors_are_rolled_out_when_they_come_and_when_they_go() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let _agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let without = target(&cluster).await.unwrap();
+    cluster
+        .apply::<ImageDigestMirrorSet>(json!({
+            "apiVersion": "config.openshift.io/v1", "kind": "ImageDigestMirrorSet",
+            "metadata": {"name": "quay"}, "spec": {"imageDigestMirrors": [
+                {"source": "quay.example/a", "mirrors": ["mirror.example/a"]}]},
+        }))
+        .await;
+    let with = eventually("the pool is to have them", async || {
+        target(&cluster).await.filter(|it| *it != without)
+    })
+    .await;
+    eventually("the node has them", async || {
+        let current = cluster.update("node-0").await.status?.current?;
+        (current.name == with).then_some(())
+    })
+    .await;
+    let mirrors = cluster.api::<ImageDigestMirrorSet>();
+    mirrors.delete("quay", &DeleteParams::default()).await.unwrap();
+    eventually("the pool is to have none", async || {
+        target(&cluster).await.filter(|it| *it == without)
+    })
+    .await;
+    cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_newer_config_is_rendered_however_often_the_status_of_a_pool_changes() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let _agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    // More often than changes are waited for that are rendered together.
+    let pools = cluster.api::<MachineConfigPool>();
+    let writes = async {
+        for count in 0.. {
+            let status = Patch::Merge(json!({"status": {"degradedMachineCount": count % 2}}));
+            let written = pools.patch_status("worker", &PatchParams::default(), &status).await;
+            written.unwrap();
+            tokio::time::sleep(PACES.render_after / 2).await;
+        }
+    };
+    let gets_there = async {
+        cluster.file("90-next", "/etc/none", "2").await;
+        cluster.all_have("/etc/none", "2").await;
+    };
+    tokio::select! {
+        () = writes => unreachable!("it does not end"),
+        () = gets_there => {}
+    }
+    cluster.judge.holds().await;
 }
 
 #[tokio::test]

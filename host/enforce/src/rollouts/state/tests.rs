@@ -384,7 +384,7 @@ fn an_agent_that_does_not_end_its_order_is_taken_for_lost_until_that_is_retried(
         let against = Against { now, retry_before: retry.as_ref(), ..against() };
         let update = update(Some(order(stage, disrupts)), phase, Some(OLD));
         let standing = standing(Some(&update), against, |_| Planned::NotYet);
-        (standing.state, standing.lost_since.is_some())
+        (standing.state, standing.lost.is_some())
     };
     let (soon, late) = ("2026-01-02T00:59:00Z", "2026-01-02T01:01:00Z");
     let boots = State::UnderWay(Disrupts::Reboot);
@@ -393,12 +393,23 @@ fn an_agent_that_does_not_end_its_order_is_taken_for_lost_until_that_is_retried(
     assert_eq!(stands("Go", "Reboot", None, late, None), (State::Failed, true));
     let retried = Some("2026-01-02T00:30:00Z");
     assert_eq!(stands("Go", "Reboot", Some("Begun"), late, retried), (boots, false));
+    // It is waited for once more, and not for ever.
+    let much_later = "2026-01-02T01:31:00Z";
+    let again = stands("Go", "Reboot", Some("Begun"), much_later, retried);
+    assert_eq!(again, (State::Failed, true));
+    let early = Some("2026-01-01T23:00:00Z");
+    assert_eq!(stands("Go", "Reboot", Some("Begun"), late, early), (State::Failed, true));
     // Nor does one end whose order was withdrawn, and which does not turn back.
     assert_eq!(stands("Withdrawn", "Reboot", None, soon, None), (boots, false));
     assert_eq!(stands("Withdrawn", "Reboot", None, late, None), (State::Failed, true));
     assert_eq!(stands("Withdrawn", "Reboot", None, late, retried), (boots, false));
     let turned_back = stands("Withdrawn", "Reboot", Some("TurnedBack"), late, None);
     assert_eq!(turned_back, (boots, false));
+    // One that is done and never proved does not come back either.
+    for phase in ["Done", "WentBack"] {
+        assert_eq!(stands("Go", "Reboot", Some(phase), soon, None), (boots, false), "{phase}");
+        assert_eq!(stands("Go", "Reboot", Some(phase), late, None), (State::Failed, true));
+    }
     // What only writes disrupts nobody: it did not fail, and nobody waits for it.
     let writes = State::UnderWay(Disrupts::Nothing);
     assert_eq!(stands("Go", "Nothing", Some("Begun"), soon, None), (writes, false));
