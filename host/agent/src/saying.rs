@@ -20,6 +20,8 @@ use tread_kube::metrics::Metrics;
 const BETWEEN: Duration = Duration::from_secs(15);
 /// How many such writes an operation may take: with those of new phases, ten at most.
 const MOST_STEPS: usize = 4;
+/// The least time between two after that: the newest text is there in the end.
+const SELDOM: Duration = Duration::from_secs(600);
 const LEAST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(120);
 
@@ -45,8 +47,6 @@ struct Written {
 enum When {
     Now,
     At(Instant),
-    /// Not before there is another phase.
-    Later,
 }
 
 impl Budget {
@@ -54,11 +54,9 @@ impl Budget {
         if self.of != status.operation || self.phase != status.phase {
             return When::Now;
         }
-        match self.last {
-            _ if self.steps >= MOST_STEPS && !self.is_at_rest() => When::Later,
-            Some(last) => When::At(last + BETWEEN),
-            None => When::Now,
-        }
+        let is_seldom = self.steps >= MOST_STEPS && !self.is_at_rest();
+        let between = if is_seldom { SELDOM } else { BETWEEN };
+        self.last.map_or(When::Now, |last| When::At(last + between))
     }
 
     /// Between operations nothing is counted.
@@ -133,8 +131,8 @@ async fn write(
         return Ok(None);
     }
     match before.budget.when(status) {
-        When::At(at) if at > Instant::now() => return Ok(Some(at)),
-        When::Later => return Ok(None),
+        // What is lost is said again at once.
+        When::At(at) if at > Instant::now() && kept.written.is_some() => return Ok(Some(at)),
         When::At(_) | When::Now => {}
     }
     let boot = status.boot_id.as_deref().filter(|boot| before.boot.as_deref() == Some(boot));
@@ -175,6 +173,14 @@ mod tests {
         }
     }
 
+    fn budget_after_all_steps(now: Instant) -> Budget {
+        let mut budget = Budget::default();
+        for step in 0..=MOST_STEPS {
+            budget.written(&status("one", UpdatePhase::Begun, &step.to_string()), now);
+        }
+        budget
+    }
+
     #[test]
     fn an_operation_is_written_ten_times_at_most_and_each_phase_at_once() {
         let (mut budget, mut now, mut writes) = (Budget::default(), Instant::now(), 0);
@@ -193,7 +199,6 @@ mod tests {
                 let is_due = match budget.when(&status) {
                     When::Now => true,
                     When::At(at) => at <= now && phase != UpdatePhase::Done,
-                    When::Later => false,
                 };
                 if is_due {
                     budget.written(&status, now);
@@ -202,6 +207,10 @@ mod tests {
             }
         }
         assert!(writes <= 10, "{writes}");
+        // The newest text is there in the end.
+        let waits = budget_after_all_steps(now);
+        let newest = status("one", UpdatePhase::Begun, "it goes no further");
+        assert_eq!(waits.when(&newest), When::At(now + SELDOM));
         assert_eq!(budget.when(&status("two", UpdatePhase::Waiting, "")), When::Now);
     }
 }

@@ -153,6 +153,11 @@ fn is_older(instructions: &Instructions, kept: &Kept) -> bool {
     kept.taken.as_ref().is_some_and(is_later)
 }
 
+/// Whether what the agent said is lost.
+fn is_lost(instructions: &Instructions, kept: &Kept) -> bool {
+    instructions.adopt || is_older(instructions, kept) || is_given_after_its_end(instructions, kept)
+}
+
 impl Inner {
     async fn next(&self) -> io::Result<Given> {
         let mut heard = self.heard.clone();
@@ -213,8 +218,7 @@ impl Inner {
     /// What is known of the node by the instructions.
     fn knows(&self, instructions: &Instructions) -> io::Result<()> {
         self.says("");
-        let is_first = self.said_again.replace(Some(instructions.revision.clone())).as_ref()
-            != Some(&instructions.revision);
+        let is_first = self.is_first(instructions);
         self.keeps.change(|kept| {
             if instructions.uid.is_some() && kept.uid.is_some() && instructions.uid != kept.uid {
                 *kept = std::mem::take(kept).anew();
@@ -233,14 +237,27 @@ impl Inner {
             if instructions.uid.is_some() {
                 kept.uid.clone_from(&instructions.uid);
             }
-            let is_lost = instructions.adopt
-                || is_older(instructions, kept)
-                || is_given_after_its_end(instructions, kept);
-            if is_first && is_lost {
-                // What it said is lost.
+            if is_first && is_lost(instructions, kept) {
                 kept.written = None;
             }
         })
+    }
+
+    /// The same while something is asked for: all is said again, where that is lost.
+    fn says_again_what_is_lost(&self, instructions: &Instructions) {
+        if !self.is_first(instructions) || !is_lost(instructions, &self.keeps.get()) {
+            return;
+        }
+        if let Err(error) = self.keeps.change(|kept| kept.written = None) {
+            tracing::error!(%error, "what the agent keeps cannot be written");
+        }
+        self.report_status_or_log();
+    }
+
+    /// Whether these instructions come for the first time.
+    fn is_first(&self, instructions: &Instructions) -> bool {
+        let before = self.said_again.replace(Some(instructions.revision.clone()));
+        before.as_ref() != Some(&instructions.revision)
     }
 
     /// An order is taken, which is known from now on.

@@ -239,6 +239,44 @@ async fn a_boot_that_was_not_planned_is_told_and_waits_for_its_turn() {
 }
 
 #[tokio::test]
+async fn an_agent_that_waits_for_a_permit_says_again_what_was_lost() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, _) = agent(&cluster).await;
+    cluster.knows.instruct(go(1));
+    let id = next(&wire).await.id;
+    cluster.knows.permits(Ok(60_000));
+    within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
+    cluster.knows.permits(Err("the order has no boot"));
+    wire.report(&progress(&id, Phase::Waiting));
+    let act = Act::Boot { because: "a.service did not reload".to_owned() };
+    let asks = wire.ask(&id, &act);
+    tokio::pin!(asks);
+    let needs_boot = async || {
+        let needs = |it: &NodeUpdateStatus| {
+            let is_it = it.operation.as_ref() == Some(&id);
+            (is_it && it.phase == Some(UpdatePhase::NeedsBoot)).then_some(())
+        };
+        cluster.says("that it needs a boot", needs).await
+    };
+    tokio::select! {
+        permit = &mut asks => panic!("{permit:?}"),
+        () = needs_boot() => {}
+    }
+    // Somebody removed its NodeUpdate: the service asks it to turn back, or to say how far it is.
+    let removed = ["delete", "nodeupdate", &cluster.node];
+    cluster.plane.kubectl(&removed).and_then(|ran| ran.success()).unwrap();
+    cluster.make_update().await;
+    let stage = UpdateStage::Withdrawn;
+    let asked = order(1, stage, ("one", "two"), &reload(), UpdateDisrupts::Softly);
+    cluster.knows.instruct(Instructions { adopt: true, generation: Some(2), ..asked });
+    tokio::select! {
+        permit = &mut asks => panic!("{permit:?}"),
+        () = needs_boot() => {}
+    }
+}
+
+#[tokio::test]
 async fn a_boot_that_is_needed_after_an_operation_was_reported_as_done_is_left_to_the_next_order() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;

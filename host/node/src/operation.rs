@@ -13,6 +13,7 @@ mod reporting;
 
 use crate::api_server::Server;
 use crate::change::{Adopt, Adoption, Checked, Order, OrderError, change_to};
+use crate::drift::is_of_others;
 use crate::journal::{Direction, Journal, JournalError, Note, Settled};
 use crate::json::place;
 use crate::os::{Due, IDS};
@@ -271,13 +272,14 @@ impl Node<'_> {
         let covered = settled.covered();
         let going =
             Box::new(Going { node: self, journal, standing, kept, boot, reporting, covered });
+        // What others own is theirs to change at any time.
+        let mut left = settled.left;
+        left.retain(|path| !is_of_others(path));
         let ended = match settled.direction {
             Direction::Back => going.back().await,
-            Direction::Forward | Direction::Undone if settled.left.is_empty() => {
-                going.forward().await
-            }
+            Direction::Forward | Direction::Undone if left.is_empty() => going.forward().await,
             Direction::Forward | Direction::Undone => {
-                let left = tread_model::text::listed(&settled.left, 10);
+                let left = tread_model::text::listed(&left, 10);
                 going.degraded(&format!("somebody else changed {left} meanwhile")).await
             }
         };

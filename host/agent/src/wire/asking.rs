@@ -94,6 +94,9 @@ impl Inner {
         let mut backoff = Backoff::new((LEAST, MOST));
         loop {
             let is = heard.borrow_and_update().clone();
+            if let Heard::Instructions(instructions) = &is {
+                self.says_again_what_is_lost(instructions);
+            }
             let again = match self.now(&is, text, what) {
                 Now::Turns(why) => return Err(NoPermit::NotNow(why.to_owned())),
                 Now::Ends(why) => {

@@ -28,7 +28,7 @@ mod repeated;
 mod seen;
 mod watched;
 
-use node::{Bed, config, unit_with};
+use node::{Bed, config, config_with, unit_with};
 use tread_model::plan::Step;
 use tread_node::documents::Documents;
 use tread_node::operation::{Ended, OperationError};
@@ -75,6 +75,30 @@ fn a_planned_boot_happens_once_and_the_node_proves_itself_after_it() {
     assert_eq!(bed.go_on().unwrap(), Ended::Done);
     assert_eq!(bed.log(), ["start one", "start two"]);
     assert_eq!(bed.machine.boots().len(), 2);
+}
+
+#[test]
+fn what_others_own_may_change_between_the_write_and_the_proof_and_what_is_the_configs_may_not() {
+    const OF_OTHERS: &str = "/etc/kubernetes/kubelet-ca.crt";
+    let with = |word: &str| {
+        let files = [OF_OTHERS, "/etc/b.conf"].map(|path| {
+            format!(r#"{{"path": "{path}", "contents": {{"source": "data:,{word}"}}}},"#)
+        });
+        config_with(word, &files.concat(), "")
+    };
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    for (path, is_its_own) in [(OF_OTHERS, false), ("/etc/b.conf", true)] {
+        let bed = Bed::with("one", &unit_with("/bin/true"));
+        assert_eq!(bed.until_it_boots(&with("two"), &steps), End::Reboot);
+        bed.boot();
+        std::fs::write(bed.machine.root().unwrap().join(path.trim_start_matches('/')), "theirs")
+            .unwrap();
+        let ended = bed.go_on().unwrap();
+        let is_degraded = matches!(&ended, Ended::Degraded { because } if because.contains(path));
+        assert_eq!(is_degraded, is_its_own, "{path}: {ended:?}");
+        assert_eq!(ended == Ended::Done, !is_its_own, "{path}: {ended:?}");
+        assert_eq!(bed.text(path).as_deref(), Some("theirs"));
+    }
 }
 
 #[test]
