@@ -55,8 +55,8 @@ pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
     check_arguments(args)?;
     let module = file::read(&args.file)?;
     let settings = args.settings.as_deref().map(read_settings).transpose()?;
-    check_fits(module.len(), settings.as_ref().map_or(0, |it| it.text.len()))?;
     let policy = load(args, &module, settings.as_ref())?;
+    check_fits(module.len(), settings.as_ref().map_or(0, |it| it.text.len()))?;
     check_name(&policy.identity.policy, Some(policy.identity.digest))?;
     warn_of_wide(&policy.claims);
     let manifest = Manifest {

@@ -215,7 +215,7 @@ mod tests {
     fn an_api_server_that_is_busy_is_asked_again_and_only_who_may_not_see_goes_on_unknowing() {
         let list = Call::new("list", "namespaces");
         for (code, cannot) in [
-            (401, true),
+            (401, false),
             (403, true),
             (404, false),
             (409, false),

@@ -61,6 +61,8 @@ pub struct Call {
 pub enum CallOutcome {
     /// Whoever asks may not: the same call fails until somebody grants it.
     Forbidden,
+    /// The API server does not know who asks: another token may be known.
+    Unauthenticated,
     /// The API server does not want this: the same call fails again.
     Refused,
     /// Somebody was faster, or it is there already: read it again.
@@ -136,7 +138,8 @@ impl Call {
         };
         let outcome = match code {
             _ if matches!(error, kube::Error::SerdeError(_)) => CallOutcome::Unreadable,
-            401 | 403 => CallOutcome::Forbidden,
+            401 => CallOutcome::Unauthenticated,
+            403 => CallOutcome::Forbidden,
             404 => CallOutcome::Gone,
             409 => CallOutcome::Conflict,
             429 => CallOutcome::Unanswered,

@@ -25,12 +25,24 @@ use tread_kube::watching::served::served;
 pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Failed)>) {
     let metrics = Metrics::new();
     let mut gathered = Gathered::default();
-    let mut waits = Vec::new();
+    let mut waits: Vec<(String, Failed)> = Vec::new();
+    // An API server that did not answer for as long as one waits is not asked for all the others.
+    let silent = |waits: &[(String, Failed)]| {
+        let last = waits.last().map(|(_, failed)| failed);
+        last.filter(|failed| failed.outcome == CallOutcome::Unanswered).cloned()
+    };
     // What tread itself writes says nothing of images.
     for kind in kinds::all().filter(|kind| *kind != CLUSTER_OPERATOR) {
-        let api: Api<DynamicObject> =
-            Api::all_with(client.clone(), &served(client, &metrics, &kind).await);
-        match list(api, Call::new("list", kind.name), &metrics, &ListParams::default()).await {
+        let found = match silent(&waits) {
+            Some(failed) => Err(failed),
+            None => {
+                let served = served(client, &metrics, &kind).await;
+                let api: Api<DynamicObject> = Api::all_with(client.clone(), &served);
+                let call = Call::new("list", kind.name);
+                list(api, call, &metrics, &ListParams::default()).await
+            }
+        };
+        match found {
             Ok(found) => {
                 let all = found.into_iter().map(brought);
                 all.for_each(|it| gathered.take(Input::Of(kind, Event::Apply(it))));
@@ -46,7 +58,11 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
     ] {
         let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
         let call = Call::new("list", "configmaps").within(namespace);
-        match list(api, call, &metrics, &params).await {
+        let found = match silent(&waits) {
+            Some(failed) => Err(failed),
+            None => list(api, call, &metrics, &params).await,
+        };
+        match found {
             Ok(found) => {
                 let all = found.into_iter().filter_map(Parsed::read);
                 all.for_each(|it| gathered.take(Input::Map(map, Event::Apply(it))));
@@ -55,7 +71,11 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
         }
     }
     let (api, call) = (Api::<BootImages>::all(client.clone()), Call::new("list", "bootimages"));
-    match list(api, call, &metrics, &ListParams::default()).await {
+    let found = match silent(&waits) {
+        Some(failed) => Err(failed),
+        None => list(api, call, &metrics, &ListParams::default()).await,
+    };
+    match found {
         Ok(found) => {
             let all = found.into_iter().filter_map(Parsed::read);
             all.for_each(|it| gathered.take(Input::Images(Event::Apply(it))));

@@ -49,6 +49,8 @@ pub struct Gathered {
     pub held: Vec<HeldNode>,
     /// What could not be listed, and why.
     pub unlisted: Vec<(&'static str, Failed)>,
+    /// What could not be read: its kind, and its name with the field.
+    pub unreadable: Vec<(&'static str, String)>,
 }
 
 /// What is there. Without pools and nodes nothing can be said: what of them could not be listed,
@@ -57,12 +59,13 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     let metrics = Metrics::new();
     let mut gathered = Gathered::default();
     let cluster = &mut gathered.cluster;
-    cluster.pools = pools(client, &metrics).await.map_err(|failed| (POOLS, failed))?;
+    let found = listed_pools(client, &metrics).await?;
+    cluster.pools = pools_of(read(found, POOLS, &mut gathered.unreadable));
     let mut members = Members::since(Timestamp::now().as_second());
     let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
     let list = async |params| api.list(&params).await;
     match listed(PLANS, LARGE, &metrics, list).await {
-        Ok(plans) => gathered.plans = plans.into_iter().filter_map(Parsed::read).collect(),
+        Ok(plans) => gathered.plans = read(plans, PLANS, &mut gathered.unreadable),
         Err(failed) => gathered.unlisted.push(failed),
     }
     // tread saw them register.
@@ -73,10 +76,10 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     let list = async |params| api.list(&params).await;
     match listed("rollouts", SMALL, &metrics, list).await {
         Ok(all) => {
-            let all = all.into_iter().filter_map(Parsed::read);
+            // Where tread rolls out each pool has one.
+            cluster.by_tread = !all.is_empty();
+            let all = read(all, "rollouts", &mut gathered.unreadable).into_iter();
             for (pool, rollout) in all.map(|it| (it.name_any(), it)) {
-                // Where tread rolls out each pool has one.
-                cluster.by_tread = true;
                 let missing = rollout.status.unwrap_or_default().missing;
                 if !missing.is_empty() {
                     gathered.missing.insert(pool, missing);
@@ -92,8 +95,8 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     let list = async |params| api.list(&params).await;
     let updates: Updates = match listed("nodeupdates", LARGE, &metrics, list).await {
         Ok(all) => {
-            let read = all.into_iter().filter_map(Parsed::read);
-            Some(read.map(|it| (it.name_any(), it)).collect())
+            let all = read(all, "nodeupdates", &mut gathered.unreadable).into_iter();
+            Some(all.map(|it| (it.name_any(), it)).collect())
         }
         // Nodes say themselves that they join, and most clusters have no NodeUpdates.
         Err((_, failed)) if failed.outcome == CallOutcome::Forbidden && !by_tread => None,
@@ -148,11 +151,38 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
 
 /// The pools of a cluster.
 pub async fn pools(client: &Client, metrics: &Metrics) -> Result<Pools, Failed> {
+    let found = listed_pools(client, metrics).await.map_err(|(_, failed)| failed)?;
+    Ok(pools_of(found.into_iter().filter_map(Parsed::read)))
+}
+
+async fn listed_pools(
+    client: &Client,
+    metrics: &Metrics,
+) -> Result<Vec<Parsed<MachineConfigPool>>, (&'static str, Failed)> {
     let api = each_by_itself(Api::<MachineConfigPool>::all(client.clone()));
-    let list = async |params| api.list(&params).await;
-    let pools = listed(POOLS, SMALL, metrics, list).await.map_err(|(_, failed)| failed)?;
-    let pools = pools.into_iter().filter_map(Parsed::read).map(|pool| Pool::of(&pool));
-    Ok(pools.map(|pool| (pool.name.clone(), Arc::new(pool))).collect())
+    listed(POOLS, SMALL, metrics, async |params| api.list(&params).await).await
+}
+
+fn pools_of(all: impl IntoIterator<Item = MachineConfigPool>) -> Pools {
+    let pools = all.into_iter().map(|pool| Pool::of(&pool));
+    pools.map(|pool| (pool.name.clone(), Arc::new(pool))).collect()
+}
+
+/// Those that can be read; the others are named.
+fn read<K>(
+    found: Vec<Parsed<K>>,
+    kind: &'static str,
+    unreadable: &mut Vec<(&'static str, String)>,
+) -> Vec<K> {
+    let read = found.into_iter().filter_map(|it| match it {
+        Parsed::Read(object) => Some(object),
+        Parsed::Unreadable(metadata, why) => {
+            let name = metadata.name.as_deref().unwrap_or_default();
+            unreadable.push((kind, format!("{name}: {why}")));
+            None
+        }
+    });
+    read.collect()
 }
 
 /// A node where tread rolls out: what it has, and whether it failed, says its agent, and no

@@ -68,6 +68,7 @@ pub(super) async fn write_pool(settings: &Settings, of_pool: OfPool<'_>) -> Wrot
                 overtaken = Some(format!("{name}: somebody was faster: {failed}"));
             }
             CallOutcome::Forbidden
+            | CallOutcome::Unauthenticated
             | CallOutcome::Refused
             | CallOutcome::Unanswered
             | CallOutcome::Unreadable => {

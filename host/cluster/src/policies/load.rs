@@ -125,8 +125,8 @@ impl Loaded {
 pub struct Loader {
     sandbox: Sandbox,
     shipped: AllShipped,
-    /// The module that carries out rules, for all of them.
-    rules: OnceLock<Result<Module, Failure>>,
+    /// The module that carries out rules, for all of them, once it could be loaded.
+    rules: OnceLock<Module>,
 }
 
 /// What is known of a version also when it cannot be loaded.
@@ -265,8 +265,14 @@ impl Loader {
             _ => Map::new(),
         };
         let Shipped { component, digest, .. } = self.shipped.rules;
-        let module = self.rules.get_or_init(|| self.sandbox.load_own(component, digest));
-        let module = module.clone()?;
+        // What keeps it from being loaded, such as a limit of processes, may pass.
+        let module = match self.rules.get() {
+            Some(module) => module.clone(),
+            None => {
+                let module = self.sandbox.load_own(component, digest)?;
+                self.rules.get_or_init(|| module).clone()
+            }
+        };
         let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
         let limits = self.sandbox.limits();
         let component = Cow::Borrowed(component);

@@ -241,6 +241,7 @@ impl Candidate {
             }
             CallOutcome::Gone | CallOutcome::Conflict => Err(Failure::Outdated),
             CallOutcome::Forbidden
+            | CallOutcome::Unauthenticated
             | CallOutcome::Refused
             | CallOutcome::Unanswered
             | CallOutcome::Unreadable => {

@@ -1,6 +1,6 @@
 //! `tread bootimages`
 
-use super::connect::{cluster, wait_for};
+use super::connect::{cluster, in_words, wait_for};
 use super::listing::Listing;
 use crate::render::output::ListOutput;
 use anyhow::{Result, anyhow, bail};
@@ -149,6 +149,11 @@ const NAMED: usize = 3;
 
 /// What cannot be listed: all that is forbidden at once, with what to do.
 fn in_few_words(waits: &[(String, Failed)], namespace: &str) -> Vec<String> {
+    let is_unknown =
+        |(_, failed): &&(String, Failed)| failed.outcome == CallOutcome::Unauthenticated;
+    if let Some((_, failed)) = waits.iter().find(is_unknown) {
+        return vec![in_words(failed)];
+    }
     let is_forbidden = |(_, failed): &&(String, Failed)| failed.outcome == CallOutcome::Forbidden;
     let (forbidden, others): (Vec<_>, Vec<_>) = waits.iter().partition(is_forbidden);
     let mut said = Vec::new();

@@ -6,7 +6,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::future::Future;
 use std::path::PathBuf;
-use tread_kube::asking::Failed;
+use tread_kube::asking::{CallOutcome, Failed};
 use tread_kube::errors::with_causes;
 
 /// Which cluster.
@@ -85,8 +85,24 @@ impl Cluster {
 /// What installs tread.
 pub(super) const INSTALLS: &str = "`tread manifests | kubectl apply -f -`";
 
+/// Why a call failed, where the kind is no matter of the address.
+pub(super) fn in_words(failed: &Failed) -> String {
+    match failed.outcome {
+        CallOutcome::Unauthenticated => {
+            format!("the cluster does not know who asks ({failed}): {LOG_IN}")
+        }
+        _ => failed.to_string(),
+    }
+}
+
+/// What to do where the API server does not know who asks.
+const LOG_IN: &str = "log in again, or see which user the kubeconfig names";
+
 fn why(address: &str, failed: &Failed) -> String {
     match failed.code {
+        _ if failed.outcome == CallOutcome::Unreadable => format!(
+            "what answers at {address} is no API server: {failed}: see whether a proxy stands before it"
+        ),
         // Of a group that is not there it says so in plain text, without a reason.
         404 => format!(
             "tread is not installed in the cluster at {address}, which has none of that kind: \
@@ -96,10 +112,7 @@ fn why(address: &str, failed: &Failed) -> String {
             "{failed}: an admin can bind tread's ClusterRole tread-view.NAMESPACE to you \
              (tread-view.tread-system, unless tread is installed in another namespace)"
         ),
-        401 => format!(
-            "the cluster at {address} does not know who asks ({failed}): log in again, or see which \
-             user the kubeconfig names"
-        ),
+        401 => format!("the cluster at {address} does not know who asks ({failed}): {LOG_IN}"),
         0 => format!(
             "no answer from the cluster at {address}: {failed}: see whether it is the one that is \
              meant (`kubectl config view --minify`), and whether it answers (`kubectl get --raw \

@@ -4,7 +4,7 @@ mod held;
 mod hold;
 mod waiting;
 
-use super::connect::{ClusterArgs, cluster, wait_for};
+use super::connect::{ClusterArgs, cluster, in_words, wait_for};
 use crate::render::output::ListOutput;
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
@@ -16,10 +16,11 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
+use tread_console::exit::{StandardOutput, nobody_reads};
 use tread_console::print::{json, line, yaml};
 use tread_console::table;
 use tread_enforce::by_hand::{Hand, NotTaken};
-use tread_kube::asking::{Call, ask};
+use tread_kube::asking::{Call, CallOutcome, ask};
 use tread_kube::dated::shown;
 use tread_kube::metrics::Metrics;
 use tread_kube::node_lease::NAMESPACE;
@@ -42,8 +43,8 @@ Exit codes:
   1    something went wrong
   2    the command line is wrong
   3    somebody else holds the node
-  hold ends as its command does, with 125 where somebody else has the node, or it was lost, and with 1
-  where the node could not be asked for: no such node, no right to it, no cluster.
+  hold ends as its command does, with 125 where the command cannot be run, somebody else has the node, or
+  it was lost, and with 1 where the node could not be asked for: no such node, no right to it, no cluster.
 
 Leases are those of medik8s: `node-NODE` in the namespace medik8s-leases. Whoever uses this needs
 the rights to get nodes, and to get, list, watch, create, update and delete Leases there.";
@@ -165,7 +166,16 @@ fn span(text: &str) -> Result<Duration, String> {
 
 /// Does what is asked.
 pub fn run(command: &LeaseCommand) -> Result<ExitCode> {
-    let mut out = io::stdout().lock();
+    let mut out = StandardOutput(io::stdout().lock());
+    let done = of(command, &mut out);
+    match done {
+        // What was done stays done.
+        Err(error) if nobody_reads(&error) => Ok(ExitCode::SUCCESS),
+        done => done,
+    }
+}
+
+fn of(command: &LeaseCommand, mut out: &mut impl Write) -> Result<ExitCode> {
     match command {
         LeaseCommand::List { output, place } => {
             let (leases, now) = wait_for(async {
@@ -237,7 +247,7 @@ fn rights(hand: &Hand, failed: &tread_kube::asking::Failed) -> anyhow::Error {
         Some(asked) => anyhow!(
             "{failed}: an admin has to grant it to you; `{asked}` says whether it is granted"
         ),
-        None => anyhow!("the Leases in {}: {failed}", hand.namespace),
+        None => anyhow!("the Leases in {}: {}", hand.namespace, in_words(failed)),
     }
 }
 
@@ -255,8 +265,11 @@ async fn named(who: &Who) -> Result<Hand> {
         let (params, review) = (PostParams::default(), SelfSubjectReview::default());
         let call = Call::new("create", "selfsubjectreviews");
         let asked = ask(&hand.metrics, call, reviews.create(&params, &review)).await;
-        let review = asked.map_err(|failed| {
-            anyhow!("who you are cannot be asked: {failed}; say what to be called: --holder NAME")
+        let review = asked.map_err(|failed| match failed.outcome {
+            CallOutcome::Forbidden | CallOutcome::Gone => anyhow!(
+                "who you are cannot be asked: {failed}; say what to be called: --holder NAME"
+            ),
+            _ => anyhow!("who you are cannot be asked: {}", in_words(&failed)),
         })?;
         let user = review.status.and_then(|it| it.user_info).and_then(|it| it.username);
         hand.holder = user.filter(|user| !user.is_empty()).ok_or_else(|| {

@@ -174,6 +174,11 @@ async fn known(asked: &Listing) -> Result<Gathered> {
             _ => format!("{what} cannot be listed: {failed}"),
         });
     }
+    for (kind, what) in &gathered.unreadable {
+        warn(&format!(
+            "{kind} {what}; it is left out: a newer version of tread may have written it"
+        ));
+    }
     for pool in gathered.cluster.pools.values() {
         for problem in pool.problems() {
             warn(&format!("MachineConfigPool {}: {problem}", pool.name));
@@ -248,5 +253,6 @@ fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
             }
         }
     }
-    Ok(if gathered.unlisted.is_empty() { Exit::Done } else { Exit::Error })
+    let is_whole = gathered.unlisted.is_empty() && gathered.unreadable.is_empty();
+    Ok(if is_whole { Exit::Done } else { Exit::Error })
 }

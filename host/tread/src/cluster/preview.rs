@@ -1,12 +1,12 @@
 //! `tread plan -f FILE`: what a change would do to a cluster's pools, as the
 //! service there would say.
 
-use super::connect::{cluster, wait_for};
+use super::connect::{cluster, in_words, wait_for};
 use super::waiting::{may_not_read, until_ready};
 use super::{beyond, objects};
 use crate::plan::args::{PlanArgs, PlanOutput};
 use crate::shipped::shipped;
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
@@ -126,7 +126,9 @@ async fn rolls_out(client: &Client) -> Result<bool> {
         Err(failed) if matches!(failed.outcome, CallOutcome::Gone | CallOutcome::Forbidden) => {
             Ok(false)
         }
-        Err(failed) => Err(failed).context("whether tread rolls out here cannot be found out"),
+        Err(failed) => {
+            Err(anyhow!("whether tread rolls out here cannot be found out: {}", in_words(&failed)))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Waits until the cluster has said all that a preview needs. Whoever waits is
 //! told for what, and nobody waits for what will never come.
 
-use super::connect::INSTALLS;
+use super::connect::{INSTALLS, in_words};
 use crate::shipped::shipped;
 use anyhow::{Result, bail};
 use kube::Client;
@@ -111,6 +111,11 @@ fn is_allowed(watches: &Watches, wait_until: Instant) -> Result<()> {
     let of_watches =
         all.iter().filter_map(|(name, it)| Some(((*name).to_owned(), it.error.clone()?)));
     let mut forbidden: Vec<(String, Failed)> = of_watches.chain(watches.read_errors()).collect();
+    let is_unknown =
+        |(_, failed): &&(String, Failed)| failed.outcome == CallOutcome::Unauthenticated;
+    if let Some((_, failed)) = forbidden.iter().find(is_unknown) {
+        bail!("{}", in_words(failed));
+    }
     forbidden.retain(|(_, failed)| failed.outcome == CallOutcome::Forbidden);
     let forbidden: Vec<(String, Failed)> =
         forbidden.into_iter().map(|(what, failed)| (format!("{what}: {failed}"), failed)).collect();

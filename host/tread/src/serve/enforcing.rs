@@ -101,7 +101,8 @@ impl Asks<'_> {
 
 /// Whether another answer may come later.
 fn is_asked_again(outcome: CallOutcome) -> bool {
-    matches!(outcome, CallOutcome::Unanswered | CallOutcome::Forbidden)
+    use CallOutcome::{Forbidden, Unanswered, Unauthenticated};
+    matches!(outcome, Unanswered | Forbidden | Unauthenticated)
 }
 
 /// Whether this is a Kubernetes whose tokens do not say which node they are bound to. Providers add
@@ -151,8 +152,10 @@ mod tests {
 
     #[test]
     fn who_does_not_answer_or_does_not_allow_it_yet_is_asked_again() {
-        use CallOutcome::{Conflict, Forbidden, Gone, Refused, Unanswered, Unreadable};
-        assert!([Unanswered, Forbidden].into_iter().all(is_asked_again));
+        use CallOutcome::{
+            Conflict, Forbidden, Gone, Refused, Unanswered, Unauthenticated, Unreadable,
+        };
+        assert!([Unanswered, Forbidden, Unauthenticated].into_iter().all(is_asked_again));
         assert!(![Refused, Conflict, Gone, Unreadable].into_iter().any(is_asked_again));
     }
 

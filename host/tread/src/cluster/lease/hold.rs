@@ -50,10 +50,13 @@ async fn attend(
     let mut hung_up = signal(SignalKind::hangup())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let (program, args) = command.split_first().context("no command")?;
-    let mut child = Command::new(program)
-        .args(args)
-        .spawn()
-        .with_context(|| format!("{} cannot be run", program.display()))?;
+    let mut child = match Command::new(program).args(args).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            warn(&format!("{} cannot be run: {error}", program.display()));
+            return Ok(ExitCode::from(NOT_RUN));
+        }
+    };
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let ends = || {
         if let Some(pid) = pid {

@@ -60,6 +60,8 @@ pub(super) async fn check(client: &Client, namespace: &str, gathered: &Gathered)
     for (what, failed) in unlisted {
         checked.unknown.push(format!("{what} cannot be listed: {failed}"));
     }
+    let unreadable = gathered.unreadable.iter().filter(|(kind, _)| *kind != PLANS);
+    checked.unknown.extend(unreadable.map(|(kind, what)| format!("{kind} {what}")));
     let address = match gathered.cluster.by_tread {
         true => address(client, namespace).await,
         false => Ok(None),

@@ -6,7 +6,7 @@ use crate::cluster::connect::Cluster;
 use crate::cluster::rollouts::{
     Known, Watching, chosen, has_failed, holder, is_treads, lease_of, open_order, rollouts,
 };
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::io::Write;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -56,12 +56,17 @@ pub(super) async fn run(
     }
     out.flush()?;
     let of = Asked { pools: &pools, all: asked.is_empty() };
-    let mut watching = Watching::begin(cluster, leases, Some(namespace)).await?;
+    let watching = before(deadline, Watching::begin(cluster, leases, Some(namespace))).await;
+    let Some(watching) = watching else { bail!("{UNKNOWN}") };
+    let mut watching = watching?;
     let mut shown = Vec::new();
     loop {
         let mut left = left(&watching.known, &of);
         if !left.iter().any(Left::goes_on) {
-            left = self::left(&watching.afresh().await?, &of);
+            let Some(afresh) = before(deadline, watching.afresh()).await else {
+                bail!("{UNKNOWN}")
+            };
+            left = self::left(&afresh?, &of);
         }
         if !left.iter().any(Left::goes_on) {
             return said(out, &left, "nothing is under way");
@@ -70,17 +75,22 @@ pub(super) async fn run(
             show(out, "waiting for:", &left)?;
             shown.clone_from(&left);
         }
-        let next = watching.next();
-        let is_over = match deadline {
-            Some(deadline) => match timeout_at(deadline, next).await {
-                Ok(changed) => changed.map(|()| false)?,
-                Err(_) => true,
-            },
-            None => next.await.map(|()| false)?,
-        };
-        if is_over {
-            return said(out, &left, "the time is over");
+        match before(deadline, watching.next()).await {
+            Some(changed) => changed?,
+            None => return said(out, &left, "the time is over"),
         }
+    }
+}
+
+/// Where the time is over before anything is known.
+const UNKNOWN: &str = "the time is over, and the cluster has not said yet what is under way: the pools are \
+    paused; ask again with a longer --timeout";
+
+/// What comes of it; None: the time is over.
+async fn before<T>(deadline: Option<Instant>, what: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, what).await.ok(),
+        None => Some(what.await),
     }
 }
 

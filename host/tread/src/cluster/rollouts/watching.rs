@@ -31,6 +31,19 @@ enum Heard {
     Failed(Failed, Kind),
 }
 
+impl Heard {
+    fn kind(&self) -> Kind {
+        match self {
+            Heard::Update(_) => Kind::Updates,
+            Heard::Rollout(_) => Kind::Rollouts,
+            Heard::Lease(_) => Kind::Leases,
+            Heard::Node(_) => Kind::Nodes,
+            Heard::Slots(_) => Kind::Slots,
+            Heard::Failed(_, kind) => *kind,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Updates,
@@ -71,7 +84,8 @@ pub(crate) struct Watching {
     folds: Folds,
     /// What is waited for before anything is said.
     awaited: Vec<Kind>,
-    is_troubled: bool,
+    /// Those whose watch failed, and has not begun again.
+    troubled: Vec<Kind>,
 }
 
 impl Watching {
@@ -108,7 +122,7 @@ impl Watching {
             streams,
             folds: Folds::default(),
             awaited,
-            is_troubled: false,
+            troubled: Vec::new(),
         };
         watching.next().await?;
         Ok(watching)
@@ -146,6 +160,7 @@ impl Watching {
     }
 
     fn take(&mut self, heard: Heard) -> Result<()> {
+        let kind = heard.kind();
         let (known, folds) = (&mut self.known, &mut self.folds);
         match heard {
             Heard::Failed(failed, kind) => return self.failed(&failed, kind),
@@ -194,7 +209,7 @@ impl Watching {
                 }
             }
         }
-        self.is_troubled = false;
+        self.troubled.retain(|it| *it != kind);
         Ok(())
     }
 
@@ -218,13 +233,16 @@ impl Watching {
                 }
                 self.awaited.retain(|awaited| *awaited != kind);
             }
-            _ if !self.is_troubled => {
-                self.is_troubled = true;
-                warn(&format!(
-                    "the cluster is asked again, and what is known may be old: {failed}"
-                ));
+            _ => {
+                if self.troubled.is_empty() {
+                    warn(&format!(
+                        "the cluster is asked again, and what is known may be old: {failed}"
+                    ));
+                }
+                if !self.troubled.contains(&kind) {
+                    self.troubled.push(kind);
+                }
             }
-            _ => {}
         }
         Ok(())
     }
