@@ -53,6 +53,12 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
+/// Whether a certificate may be in a file for a reader that passes over everything else: without any
+/// it finds none.
+pub(crate) fn may_hold_one(bytes: &[u8]) -> bool {
+    has(bytes, BEGIN)
+}
+
 fn bytes(state: &State) -> Option<&[u8]> {
     state.as_file()?.content.bytes()
 }

@@ -5,8 +5,10 @@
 mod anchors;
 mod dropin;
 mod hosts;
+mod logins;
 
 use anchors::Trust;
+use logins::Logins;
 use std::collections::BTreeMap;
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export, glob,
@@ -34,9 +36,11 @@ const IRI: &str = "iri-registry.service";
 // Why, of files that are or may be secrets.
 const KUBELET_CA_GONE: &str =
     "the kubelet goes on with the client CA that it knows, and does not start without one";
+const KUBELET_CA_BROKEN: &str = "this file holds no certificate in PEM; the kubelet goes on with the client CA that it knows, and would not start with this one. Correct it";
 const KUBELET_CA_READ: &str = "the kubelet reads its client CA again when it changes";
 const PULL_SECRET_GONE: &str =
     "nothing is known of a node without its pull secret; pulls that worked may fail";
+const PULL_SECRET_BROKEN: &str = "the pull secret is no JSON object with an object for each registry in its auths; with it, every pull would fail. Correct it";
 const PULL_SECRET_READ: &str = "the pull secret is read at each pull";
 const PROVIDERS_READ: &str = "the kubelet reads its credential providers when it starts";
 const IRI_FILES_READ: &str = "the internal release image registry reads its files when it starts";
@@ -49,8 +53,8 @@ impl Policy for Certificates {
     const SUMMARY: &'static str = "CA bundles, pull secrets and credential providers";
     const CLAIMS: &'static [Claim] = &[
         Claim::on("file:/etc/pki/ca-trust/source/anchors/**", Effect::Reload, Effect::Reboot),
-        Claim::on("file:/etc/kubernetes/kubelet-ca.crt", Effect::None, Effect::Reboot),
-        Claim::on("file:/var/lib/kubelet/config.json", Effect::None, Effect::Reboot),
+        Claim::on("file:/etc/kubernetes/kubelet-ca.crt", Effect::None, Effect::Refuse),
+        Claim::on("file:/var/lib/kubelet/config.json", Effect::None, Effect::Refuse),
         Claim::on("file:/etc/kubernetes/credential-providers/**", Effect::Restart, Effect::Restart),
         Claim::on(
             "file:/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",
@@ -66,8 +70,10 @@ impl Policy for Certificates {
 
     const REASONS: &'static [&'static str] = &[
         KUBELET_CA_GONE,
+        KUBELET_CA_BROKEN,
         KUBELET_CA_READ,
         PULL_SECRET_GONE,
+        PULL_SECRET_BROKEN,
         PULL_SECRET_READ,
         PROVIDERS_READ,
         IRI_FILES_READ,
@@ -88,10 +94,8 @@ impl Policy for Certificates {
             USER_BUNDLE if anchors::may_distrust(change) => not_compared(),
             // As OpenShift does, also if a CA goes.
             USER_BUNDLE => renew_trust("CRI-O reads the trusted CAs when it starts"),
-            KUBELET_CA if is_gone(&change.after) => Verdict::reboot(KUBELET_CA_GONE),
-            KUBELET_CA => Verdict::nothing(KUBELET_CA_READ),
-            PULL_SECRET if is_gone(&change.after) => Verdict::reboot(PULL_SECRET_GONE),
-            PULL_SECRET => Verdict::nothing(PULL_SECRET_READ),
+            KUBELET_CA => kubelet_ca(&change.after),
+            PULL_SECRET => pull_secret(&change.after),
             PROVIDER_DROPIN if !dropin::is_about_providers(change) => Verdict::reboot(
                 "this drop-in of the kubelet sets more than the environment for credential \
                  providers; nothing gentler than a reboot is known for that",
@@ -168,6 +172,31 @@ fn not_compared() -> Verdict {
     Verdict::reboot(NOT_COMPARED)
 }
 
+fn kubelet_ca(after: &State) -> Verdict {
+    if is_gone(after) {
+        return Verdict::reboot(KUBELET_CA_GONE);
+    }
+    match bytes(after) {
+        Some(bytes) if !anchors::may_hold_one(bytes) => Verdict::refuse(KUBELET_CA_BROKEN),
+        _ => Verdict::nothing(KUBELET_CA_READ),
+    }
+}
+
+fn pull_secret(after: &State) -> Verdict {
+    if is_gone(after) {
+        return Verdict::reboot(PULL_SECRET_GONE);
+    }
+    match bytes(after).map(logins::read) {
+        Some(Logins::Broken) => Verdict::refuse(PULL_SECRET_BROKEN),
+        Some(Logins::None) => Verdict::reboot(PULL_SECRET_GONE),
+        Some(Logins::Found) | None => Verdict::nothing(PULL_SECRET_READ),
+    }
+}
+
+fn bytes(state: &State) -> Option<&[u8]> {
+    state.as_file()?.content.bytes()
+}
+
 /// Whether nothing is left of a file.
 fn is_gone(state: &State) -> bool {
     match state {
@@ -180,25 +209,46 @@ fn is_gone(state: &State) -> bool {
     }
 }
 
+/// Whether the configuration turns a unit on.
+#[derive(PartialEq, Eq)]
+enum Turned {
+    On,
+    Off,
+    /// What the node's presets say, or whoever turned it on or off before.
+    LeftOpen,
+}
+
+fn turned(state: &State) -> Turned {
+    match state.as_unit() {
+        Some(unit) if !unit.masked => match unit.enabled {
+            Some(true) => Turned::On,
+            Some(false) => Turned::Off,
+            None => Turned::LeftOpen,
+        },
+        _ => Turned::Off,
+    }
+}
+
 /// A restart makes a running registry take its new unit. It neither starts one
 /// that the configuration turns on, nor stops one that it turns off.
 fn iri_unit(change: &Change) -> Verdict {
-    let runs = |state: &State| {
-        state.as_unit().is_some_and(|unit| !unit.masked && unit.enabled != Some(false))
-    };
-    match (runs(&change.before), runs(&change.after)) {
-        (false, true) => Verdict::reboot(
-            "the internal release image registry is turned on, and enabled units start at boot",
-        ),
-        (true, false) => Verdict::reboot(
-            "the internal release image registry is turned off, but goes on running until the \
-             node boots",
-        ),
-        _ => Verdict::restart(
+    match (turned(&change.before), turned(&change.after)) {
+        (before, after) if before == after => Verdict::restart(
             IRI,
             "the internal release image registry takes its new unit when it starts",
         )
         .and(Action::DaemonReload),
+        (_, Turned::Off) => Verdict::reboot(
+            "the internal release image registry is turned off, but goes on running until the \
+             node boots",
+        ),
+        (Turned::On, _) => Verdict::reboot(
+            "whether the internal release image registry is on is left to the node; if that turns \
+             it off, it goes on running until the node boots",
+        ),
+        _ => Verdict::reboot(
+            "the internal release image registry is turned on, and enabled units start at boot",
+        ),
     }
 }
 

@@ -5,6 +5,10 @@ fn pem(body: &str) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
 }
 
+fn logins(auth: &str) -> String {
+    format!("{{\"auths\": {{\"quay.io\": {{\"auth\": \"{auth}\"}}}}}}")
+}
+
 fn actions(change: Change) -> Vec<Action> {
     test::verdict::<Certificates>(change).actions().to_vec()
 }
@@ -26,10 +30,14 @@ fn each_known_file_costs_what_admins_know() {
         ("/etc/iri-registry/certs/tls.crt", &iri),
         (IRI_SCRIPT, &iri),
     ] {
+        let [before, after] = match path {
+            PULL_SECRET => [logins("YQ=="), logins("Yg==")],
+            _ => [pem("YQ=="), pem("Yg==")],
+        };
         for change in [
-            test::file(path, &pem("YQ=="), &pem("Yg==")),
-            test::file_added(path, &pem("Yg==")),
-            test::file_removed(path, &pem("YQ==")),
+            test::file(path, &before, &after),
+            test::file_added(path, &after),
+            test::file_removed(path, &before),
         ] {
             if !NEEDED.contains(&path) || !change.after.is_absent() {
                 assert_eq!(actions(change), expected, "{path}");
@@ -62,6 +70,71 @@ fn a_client_ca_or_pull_secret_that_goes_is_a_reboot_and_a_registrys_certificate_
         let after = State::File(file);
         let change = Change { id: format!("file:{path}"), before: State::Absent, after };
         assert_eq!(actions(change), [Action::Reboot], "{path}");
+    }
+}
+
+/// The effect of a file's new text, and why; declared, since the file may be a secret.
+#[track_caller]
+fn of_text(path: &str, before: &str, after: &[u8]) -> (Option<Effect>, String) {
+    let mut change = test::file(path, before, "");
+    let State::File(file) = &mut change.after else { panic!("no file") };
+    file.content = Content::Bytes(after.to_vec());
+    let verdict = test::verdict::<Certificates>(change);
+    assert!(Certificates::REASONS.contains(&verdict.reason()), "{}", verdict.reason());
+    (verdict.effect(), verdict.reason().to_string())
+}
+
+#[test]
+fn a_client_ca_without_a_certificate_is_refused() {
+    let key = "-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n";
+    let trusted = pem("YQ==").replace(" CERTIFICATE", " TRUSTED CERTIFICATE");
+    for text in ["x", "{{ .KubeletCA }}\n", key, &trusted, "-----BEGIN CERTIFICATE----\n"] {
+        for before in [pem("YQ=="), String::new(), "y".to_string()] {
+            let (effect, why) = of_text(KUBELET_CA, &before, text.as_bytes());
+            assert_eq!(effect, Some(Effect::Refuse), "{text}: {why}");
+            assert!(why.contains("no certificate in PEM") && why.ends_with("Correct it"), "{why}");
+        }
+    }
+    for text in [pem("Yg=="), format!("# the new one\n{}{key}", pem("Yg=="))] {
+        let (effect, why) = of_text(KUBELET_CA, &pem("YQ=="), text.as_bytes());
+        assert_eq!(effect, Some(Effect::None), "{text}: {why}");
+    }
+}
+
+#[test]
+fn a_pull_secret_that_ends_every_pull_is_refused_and_one_without_logins_is_gone() {
+    let (refuse, reboot, none) = (Effect::Refuse, Effect::Reboot, Effect::None);
+    for (text, expected) in [
+        (&b"x"[..], refuse),
+        (b"auths: {quay.io: {auth: YQ==}}", refuse),
+        (b"\"auths\"", refuse),
+        (b"[]", refuse),
+        (b"{\"auths\": {\"quay.io\": {\"auth\": \"YQ==\"}}", refuse),
+        (b"{\"auths\": {}} {}", refuse),
+        (b"{\"auths\": {},}", refuse),
+        (b"{\"auths\": []}", refuse),
+        (b"{\"auths\": \"YQ==\"}", refuse),
+        (b"{\"auths\": {\"quay.io\": \"YQ==\"}}", refuse),
+        (b"\xef\xbb\xbf{\"auths\": {}}", refuse),
+        (b"\xff", refuse),
+        (b"{}", reboot),
+        (b"{\"auth\": {}}", reboot),
+        (b"{\"auths\": null}", reboot),
+        (b"{\"quay.io\": {\"auth\": \"YQ==\"}}", reboot),
+        (b" \n", reboot),
+        // Fewer logins are what an admin decides.
+        (b"{\"auths\": {}}", none),
+        (b" {\"credHelpers\": {}, \"auths\": {\"a\": {\"auth\": \"\"}, \"b\": null}} \n", none),
+        (b"{\"Auths\": {\"quay.io\": {\"auth\": \"YQ==\"}}}", none),
+        // What the runtime may still read is not refused.
+        (b"{\"auths\": {\"quay.io\": {\"auth\": \"\xff\"}}}", none),
+        (b"{\"auths\": {}, \"auths\": {}}", none),
+    ] {
+        let (effect, why) = of_text(PULL_SECRET, &logins("YQ=="), text);
+        assert_eq!(effect, Some(expected), "{}: {why}", String::from_utf8_lossy(text));
+        if expected == refuse {
+            assert!(why.contains("every pull would fail") && why.ends_with("Correct it"), "{why}");
+        }
     }
 }
 
@@ -135,8 +208,11 @@ fn the_registrys_unit_restarts_and_reboots_when_it_is_turned_on_or_off() {
         let id = format!("unit:{IRI}");
         actions(Change { id, before: before.clone(), after: after.clone() })
     };
-    assert_eq!(turned(&on, &unit(false, Some(true))), restart);
+    assert_eq!(turned(&unit(false, Some(true)), &unit(false, Some(true))), restart);
     assert_eq!(turned(&unit(true, None), &unit(false, Some(false))), restart);
+    // What is left to presets may not run, so that its restart would be skipped.
+    assert_eq!(turned(&on, &unit(false, Some(true))), [Action::Reboot]);
+    assert_eq!(turned(&unit(false, Some(true)), &on), [Action::Reboot]);
     for off in [unit(true, None), unit(false, Some(false)), State::Absent] {
         assert_eq!(turned(&on, &off), [Action::Reboot], "{off:?}");
         assert_eq!(turned(&off, &on), [Action::Reboot], "{off:?}");

@@ -3,17 +3,20 @@
 //! Both sides of a file are compared key by key, so that comments, order and
 //! layout do not count. The most disruptive key decides: CRI-O is reloaded or
 //! restarted, the kubelet restarted, for what is known to take effect that way;
-//! all else, and whatever cannot be read, costs a reboot.
+//! all else, and whatever cannot be read, costs a reboot. A value with which CRI-O
+//! would give up a reload is refused.
 //!
 //! A later drop-in of CRI-O may set the same key once more; a change that it
-//! hides is answered for all the same.
+//! hides is answered for all the same, but not refused.
 
 mod difference;
-mod handlers;
+mod files;
+mod regex;
+mod reload;
 mod service;
 
 use difference::{Difference, differences};
-use handlers::Handlers;
+use files::Files;
 use service::{Cost, Service};
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, export,
@@ -31,25 +34,35 @@ impl Policy for NodeServices {
         "Reloads or restarts CRI-O and the kubelet for the fields that take effect that way";
     const CLAIMS: &'static [Claim] = &[
         Claim::on("file:/etc/kubernetes/kubelet.conf", Effect::None, Effect::Reboot),
-        // Unchanged as well: another file may define the same runtime handler.
-        Claim::on("file:/etc/crio/crio.conf", Effect::None, Effect::Reboot).with_unchanged(),
-        Claim::on("file:/etc/crio/crio.conf.d/*", Effect::None, Effect::Reboot).with_unchanged(),
+        // Unchanged as well: another file may define the same runtime handler, or set the same key.
+        Claim::on("file:/etc/crio/crio.conf", Effect::None, Effect::Refuse).with_unchanged(),
+        // CRI-O reads its subdirectories too.
+        Claim::on("file:/etc/crio/crio.conf.d/**", Effect::None, Effect::Refuse).with_unchanged(),
         Claim::on("file:/etc/containers/storage.conf", Effect::None, Effect::Reboot),
     ];
+    const REASONS: &'static [&'static str] = reload::REASONS;
 
     fn classify((): &(), change: &Change, context: &Context<'_>) -> Verdict {
-        classify(change, &Handlers::of(context, &read_crio))
+        classify(change, &Files::of(context, &read_crio))
     }
 
     fn classify_all((): &(), context: &Context<'_>) -> Vec<Verdict> {
-        let handlers = Handlers::of(context, &read_crio);
-        context.changes.iter().map(|change| classify(change, &handlers)).collect()
+        let files = Files::of(context, &read_crio);
+        context.changes.iter().map(|change| classify(change, &files)).collect()
     }
 }
 
-fn classify(change: &Change, handlers: &Handlers<'_>) -> Verdict {
+fn classify(change: &Change, files: &Files<'_>) -> Verdict {
     let found = change.path().and_then(|path| Some((path, Service::of(path)?)));
     let Some((path, service)) = found else { return Verdict::abstain() };
+    let (before, after) = (read(service, &change.before), read(service, &change.after));
+    if service == Service::Crio
+        && let Ok(after) = &after
+        && let Some(why) =
+            reload::fault(before.as_ref().ok(), after, &|it| files.is_set_later(path, it))
+    {
+        return Verdict::refuse(why);
+    }
     if change.edit() != Edit::Changed {
         match path {
             // The operating system brings files of its own, of which nothing is known.
@@ -70,20 +83,17 @@ fn classify(change: &Change, handlers: &Handlers<'_>) -> Verdict {
             _ => {}
         }
     }
-    let sides = read(service, &change.before)
-        .map_err(|why| ["the file as it is now cannot be read here: ", &why].concat())
-        .and_then(|before| {
-            let after = read(service, &change.after)
-                .map_err(|why| ["the new file cannot be read here: ", &why].concat())?;
-            Ok((before, after))
-        });
-    match sides {
-        Ok((before, after)) => {
-            let is_elsewhere = |handler: &str| handlers.is_elsewhere(path, handler);
-            verdict(service, &differences(service, &before, &after), &is_elsewhere)
+    let (side, why) = match (&before, &after) {
+        (Ok(before), Ok(after)) => {
+            let is_elsewhere = |handler: &str| files.is_elsewhere(path, handler);
+            return verdict(service, &differences(service, before, after), &is_elsewhere);
         }
-        Err(why) => Verdict::reboot([&why, "; so what changes is not known"].concat()),
-    }
+        (Err(why), _) => ("the file as it is now", why),
+        (_, Err(why)) => ("the new file", why),
+    };
+    Verdict::reboot(
+        [side, " cannot be read here: ", why, "; so what changes is not known"].concat(),
+    )
 }
 
 /// What one side of a file says; nothing if it is not there.

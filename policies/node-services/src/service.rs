@@ -5,6 +5,7 @@
 //! the next version does know: a reboot, both.
 
 use crate::difference::Difference;
+use crate::reload;
 use tread_policy_formats::Value;
 
 /// What makes a key take effect, from the least disruptive.
@@ -80,18 +81,12 @@ impl Service {
 const CRIO_SECTIONS: [&str; 7] =
     ["api", "image", "metrics", "network", "runtime", "stats", "tracing"];
 
-/// What a reload reads again. Not here, though CRI-O's manual names it too: `default_runtime`. Once
-/// CRI-O starts again it asks the default runtime of then for the containers of pods without a runtime
-/// class, and takes those for dead that another runtime started.
-const CRIO_RUNTIME_RELOAD: [&str; 2] = ["log_filter", "log_level"];
-const CRIO_IMAGE_RELOAD: [&str; 3] = ["pause_command", "pause_image", "pause_image_auth_file"];
-
 /// What is read at the start, and holds for containers that start later. Not
 /// here: what running containers were made with, the directories in which
 /// their monitors meet CRI-O, such as `container_exits_dir`, and what is taken away from
 /// them when CRI-O starts or they stop: their classes (`rdt_config_file`), their processors
 /// (`shared_cpuset`, `irqbalance_config_file`) and their ports (`disable_hostport_mapping`).
-const CRIO_RUNTIME_RESTART: [&str; 41] = [
+const CRIO_RUNTIME_RESTART: [&str; 40] = [
     "absent_mount_sources_to_reject",
     "add_inheritable_capabilities",
     "additional_devices",
@@ -105,7 +100,6 @@ const CRIO_RUNTIME_RESTART: [&str; 41] = [
     "conmon_cgroup",
     "conmon_env",
     "ctr_stop_timeout",
-    "decryption_keys_path",
     "default_capabilities",
     "default_env",
     "default_mounts_file",
@@ -142,7 +136,8 @@ const CRIO_IMAGE_RESTART: [&str; 6] = [
     "pinned_images",
     "pull_progress_timeout",
 ];
-/// With which images, secrets and signatures pulls succeed.
+/// With which images, secrets, keys and signatures pulls succeed.
+const CRIO_RUNTIME_DRAIN: [&str; 1] = ["decryption_keys_path"];
 const CRIO_IMAGE_DRAIN: [&str; 5] = [
     "default_transport",
     "global_auth_file",
@@ -175,12 +170,14 @@ fn handler(name: &str, difference: &Difference, is_elsewhere: &dyn Fn(&str) -> b
 }
 
 fn crio(difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
-    let (reload, restart): (&[&str], &[&str]) = match difference.path.as_slice() {
+    let restart: &[&str] = match difference.path.as_slice() {
+        ["crio", section, key] if reload::is_one(section, key) => return Cost::Reload,
         ["crio", "runtime", "runtimes", name, ..] => {
             return handler(name, difference, is_elsewhere);
         }
         ["crio", "runtime", "workloads", ..] => return Cost::Restart,
-        ["crio", "runtime", _] => (&CRIO_RUNTIME_RELOAD, &CRIO_RUNTIME_RESTART),
+        ["crio", "runtime", key] if CRIO_RUNTIME_DRAIN.contains(key) => return Cost::Drain,
+        ["crio", "runtime", _] => &CRIO_RUNTIME_RESTART,
         // With another mode short names that several registries may know cannot be
         // pulled. Without the key CRI-O has such a mode, or another file says it.
         ["crio", "image", "short_name_mode"] => {
@@ -191,15 +188,14 @@ fn crio(difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
             return if is_longer(difference) { Cost::Restart } else { Cost::Drain };
         }
         ["crio", "image", key] if CRIO_IMAGE_DRAIN.contains(key) => return Cost::Drain,
-        ["crio", "image", _] => (&CRIO_IMAGE_RELOAD, &CRIO_IMAGE_RESTART),
-        ["crio", "metrics", _] => (&[], &CRIO_METRICS_RESTART),
+        ["crio", "image", _] => &CRIO_IMAGE_RESTART,
+        ["crio", "metrics", _] => &CRIO_METRICS_RESTART,
         // When CRI-O starts it takes pods that run out of all networks but the default one of then,
         // and asks that one for their addresses: pods that have none are made anew.
         ["crio", "network", "plugin_dirs"] if is_longer(difference) => return Cost::Restart,
-        _ => (&[], &[]),
+        _ => &[],
     };
     match difference.path.last() {
-        Some(key) if reload.contains(key) => Cost::Reload,
         Some(key) if restart.contains(key) => Cost::Restart,
         _ => Cost::Reboot,
     }
@@ -217,7 +213,7 @@ fn is_longer(difference: &Difference) -> bool {
 }
 
 /// Fields that the kubelet reads when it starts and keeps no state of.
-const KUBELET_RESTART: [&str; 26] = [
+const KUBELET_RESTART: [&str; 31] = [
     "logging",
     "imageMinimumGCAge",
     "imageMaximumGCAge",
@@ -236,6 +232,11 @@ const KUBELET_RESTART: [&str; 26] = [
     "eventBurst",
     "registryPullQPS",
     "registryBurst",
+    "serializeImagePulls",
+    "maxParallelImagePulls",
+    "streamingConnectionIdleTimeout",
+    "syncFrequency",
+    "volumeStatsAggPeriod",
     "nodeStatusUpdateFrequency",
     "nodeStatusReportFrequency",
     "nodeLeaseDurationSeconds",
@@ -246,11 +247,17 @@ const KUBELET_RESTART: [&str; 26] = [
     "shutdownGracePeriodByPodPriority",
 ];
 
-/// When pods are put off the node. What is kept free is taken off what pods may use, too, and a kubelet
-/// that starts looks again whether the pods that run fit: those that do not are ended at once, whatever
-/// their budgets say.
-const KUBELET_DRAIN: [&str; 4] =
-    ["evictionHard", "evictionSoft", "evictionSoftGracePeriod", "mergeDefaultEvictionSettings"];
+/// How many pods there may be, and when they are put off the node. What is kept free is taken off what
+/// pods may use, too, and a kubelet that starts looks again whether the pods that run fit: those that
+/// do not are ended at once, whatever their budgets say.
+const KUBELET_DRAIN: [&str; 6] = [
+    "evictionHard",
+    "evictionSoft",
+    "evictionSoftGracePeriod",
+    "mergeDefaultEvictionSettings",
+    "maxPods",
+    "podsPerCore",
+];
 
 /// The managers of CPUs, memory and topology keep state files that refuse a
 /// changed policy; so the rest costs a reboot.

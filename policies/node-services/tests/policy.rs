@@ -1,6 +1,6 @@
 //! What the policy answers, key by key.
 
-use tread_guest_sdk::{Action, Change, Content, Effect, Entry, File, State, Verdict, test};
+use tread_guest_sdk::{Action, Change, Content, Effect, Entry, File, Policy, State, Verdict, test};
 use tread_policy_node_services::NodeServices;
 
 const KUBELET: &str = "/etc/kubernetes/kubelet.conf";
@@ -60,6 +60,10 @@ fn what_a_pull_that_worked_needs_is_drained_for() {
         all.push((text(key, "/etc/a"), String::new(), true));
         all.push((String::new(), text(key, "/etc/a"), true));
     }
+    let keys = |path: &str| format!("[crio.runtime]\ndecryption_keys_path = {path:?}");
+    all.push((keys("/etc/a"), keys("/etc/b"), true));
+    all.push((keys("/etc/a"), String::new(), true));
+    all.push((String::new(), keys("/etc/a"), true));
     for (before, after, drains) in all {
         let verdict = of(DROP_IN, &before, &after);
         let restart = Action::restart("crio.service");
@@ -160,6 +164,11 @@ fn each_key_costs_what_the_table_says() {
             restart,
             "kubeAPIBurst and kubeAPIQPS",
         ),
+        (KUBELET, "serializeImagePulls: false", restart, "serializeImagePulls is read when"),
+        (KUBELET, "maxParallelImagePulls: 5", restart, "maxParallelImagePulls is read when"),
+        (KUBELET, "streamingConnectionIdleTimeout: 5m", restart, "IdleTimeout is read when"),
+        (KUBELET, "syncFrequency: 2m", restart, "syncFrequency is read when"),
+        (KUBELET, "volumeStatsAggPeriod: 2m", restart, "volumeStatsAggPeriod is read when"),
         (KUBELET, "cpuManagerPolicy: static\nkubeAPIQPS: 1", reboot, "cpuManagerPolicy"),
         (KUBELET, "kind: Other", reboot, "kind"),
         (KUBELET, "evictionHardest: 1", reboot, "evictionHardest"),
@@ -335,6 +344,123 @@ fn a_handler_that_another_file_defines_is_not_new() {
 }
 
 #[test]
+fn a_file_in_a_subdirectory_is_one_of_crio() {
+    const BELOW: &str = "/etc/crio/crio.conf.d/50-team/log.toml";
+    let level = "[crio.runtime]\nlog_level = 'debug'\n";
+    assert_eq!(of(BELOW, "", level).effect(), Some(Effect::Reload));
+    let kata = "[crio.runtime.runtimes.kata]\nruntime_type = 'vm'\n";
+    let change = test::file_added(DROP_IN, kata);
+    let unchanged = vec![test::unchanged_file(BELOW, kata)];
+    let verdict = test::verdicts::<NodeServices>(&(), vec![change], unchanged).pop().unwrap();
+    assert_eq!(verdict.effect(), Some(Effect::Reboot), "{}", verdict.reason());
+}
+
+const LEVEL: &str = "crio.runtime.log_level is none of trace, debug, info, warn, warning, error, \
+                     fatal and panic";
+const FILTER: &str = "crio.runtime.log_filter is no regular expression";
+const IMAGE: &str = "crio.image.pause_image is no name of an image";
+
+#[test]
+fn what_crio_cannot_use_when_it_reads_it_again_is_refused() {
+    for (text, says) in [
+        ("[crio.runtime]\nlog_level = 'verbose'", LEVEL),
+        ("[crio.runtime]\nlog_level = ''", LEVEL),
+        ("[crio.runtime]\nlog_level = ' info'", LEVEL),
+        ("[crio.runtime]\nlog_level = 4", "crio.runtime.log_level is no string in quotes"),
+        ("[crio.runtime.log_level]", "crio.runtime.log_level is no string in quotes"),
+        ("[crio.runtime.log_level]\nx = 1", "crio.runtime.log_level is no string in quotes"),
+        ("[crio.runtime]\nlog_filter = '(request'", FILTER),
+        ("[crio.runtime]\nlog_filter = ['request']", "crio.runtime.log_filter is no string"),
+        ("[crio.image]\npause_image = ''", IMAGE),
+        ("[crio.image]\npause_image = 'quay.io/pod:1 # new'", IMAGE),
+        ("[crio.image]\npause_image = true", "crio.image.pause_image is no string"),
+        ("[crio.image]\npause_image_auth_file = 1", "crio.image.pause_image_auth_file is no"),
+        ("[crio.image]\npause_command = ['/pause']", "crio.image.pause_command is no string"),
+        // Whatever else it says: CRI-O would not start either.
+        ("[crio.runtime]\nlog_level = 'verbose'\npids_limit = 1", LEVEL),
+        ("[crio.runtime]\nlog_level = 'verbose'\nselinux = false", LEVEL),
+    ] {
+        for before in ["", "[crio.runtime]\nlog_level = 'info'", "[[[ cannot be read"] {
+            let verdict = of(DROP_IN, before, text);
+            assert_eq!(verdict.effect(), Some(Effect::Refuse), "{text}: {}", verdict.reason());
+            assert!(verdict.reason().starts_with(says), "{text}: {}", verdict.reason());
+            assert!(verdict.reason().ends_with("Correct it"), "{}", verdict.reason());
+            assert!(NodeServices::REASONS.contains(&verdict.reason()), "{}", verdict.reason());
+        }
+        for path in ["/etc/crio/crio.conf", "/etc/crio/crio.conf.d/10-crio.conf"] {
+            let verdict = test::verdict::<NodeServices>(test::file_added(path, text));
+            assert_eq!(verdict.effect(), Some(Effect::Refuse), "{path}: {text}");
+        }
+        // What is there already is nobody's doing, and taking it away mends it.
+        assert_ne!(of(DROP_IN, text, &format!("# mine\n{text}")).effect(), Some(Effect::Refuse));
+        assert_ne!(of(DROP_IN, text, "").effect(), Some(Effect::Refuse), "{text}");
+    }
+}
+
+#[test]
+fn what_crio_can_use_when_it_reads_it_again_is_a_reload() {
+    let levels = ["trace", "DEBUG", "Info", "warn", "warning", "error", "fatal", "panic"];
+    let level = |it: &str| format!("[crio.runtime]\nlog_level = '{it}'");
+    let filters = ["", "request|response", "^(?i:a)[^]]*?$"];
+    let filter = |it: &str| format!("[crio.runtime]\nlog_filter = '{it}'");
+    let images = ["pause", "r.example:5000/a/pause:3.10", "[fd00::1]:5000/p_q@sha512+x:0a"];
+    let image = |it: &str| format!("[crio.image]\npause_image = '{it}'");
+    let all = levels.map(level).into_iter().chain(filters.map(filter)).chain(images.map(image));
+    for text in all {
+        for (before, after) in [("", text.as_str()), (&text, "")] {
+            let verdict = of(DROP_IN, before, after);
+            assert_eq!(verdict.effect(), Some(Effect::Reload), "{text}: {}", verdict.reason());
+        }
+    }
+}
+
+#[test]
+fn a_value_in_whose_place_a_later_file_sets_another_is_not_refused() {
+    let level = |it: &str| format!("[crio.runtime]\nlog_level = {it}\n");
+    let verdict = |path: &str, text: &str, other: &str, others: &str| {
+        let unchanged = vec![test::unchanged_file(other, others)];
+        let change = test::file_added(path, text);
+        test::verdicts::<NodeServices>(&(), vec![change], unchanged).pop().unwrap().effect()
+    };
+    let (bad, good) = (level("'verbose'"), level("'info'"));
+    let dir = |name: &str| format!("/etc/crio/crio.conf.d/{name}");
+    // CRI-O reads crio.conf, then what is below crio.conf.d, name by name.
+    for (path, other, is_hidden) in [
+        (dir("10-a"), dir("20-b"), true),
+        (dir("10-a"), dir("10-a.d"), true),
+        (dir("10-a/z"), dir("10-a.d/a"), true),
+        (dir("10-a"), dir("05-b"), false),
+        (dir("10-a.d/a"), dir("10-a/z"), false),
+        (dir("10-a"), "/etc/crio/crio.conf".to_string(), false),
+    ] {
+        let expected = if is_hidden { Effect::Reload } else { Effect::Refuse };
+        assert_eq!(verdict(&path, &bad, &other, &good), Some(expected), "{path}, {other}");
+    }
+    let (path, other) = (dir("10-a"), dir("20-b"));
+    // It may set the key, too.
+    assert_eq!(verdict(&path, &bad, &other, "[[["), Some(Effect::Reload));
+    assert_eq!(
+        verdict(&path, &bad, &other, "[Crio.runtime]\nLog_Level = 'info'"),
+        Some(Effect::Reload)
+    );
+    assert_eq!(
+        verdict(&path, &bad, &other, "[crio.image]\nlog_level = 'info'"),
+        Some(Effect::Refuse)
+    );
+    // Of another kind than CRI-O reads, a value ends its reading whoever hides it.
+    assert_eq!(verdict(&path, &level("4"), &other, &good), Some(Effect::Refuse));
+    // One that goes hides nothing, and one that comes does.
+    for (change, expected) in [
+        (test::file_removed(&other, &good), Effect::Refuse),
+        (test::file(&other, "", &good), Effect::Reload),
+    ] {
+        let changes = vec![test::file_added(&path, &bad), change];
+        let verdict = test::verdicts::<NodeServices>(&(), changes, vec![]).swap_remove(0);
+        assert_eq!(verdict.effect(), Some(expected), "{}", verdict.reason());
+    }
+}
+
+#[test]
 fn a_file_that_packages_of_cri_o_bring_is_not_known() {
     for change in [test::file_added, test::file_removed] {
         let change =
@@ -350,6 +476,8 @@ fn pods_move_before_the_kubelet_puts_them_off_the_node() {
         "evictionSoft: {memory.available: 1Gi}",
         "evictionSoftGracePeriod: {memory.available: 1m}",
         "mergeDefaultEvictionSettings: true",
+        "maxPods: 100",
+        "podsPerCore: 10",
     ] {
         for (before, after) in [("", text), (text, "")] {
             let verdict =
@@ -374,7 +502,7 @@ fn directories_of_plugins_may_be_added_and_not_be_taken_away() {
 fn a_null_of_the_kubelet_is_a_value() {
     let base = "kind: K\nfeatureGates:\n  A: true\n";
     assert_eq!(of(KUBELET, base, &format!("{base}  B: null\n")).effect(), Some(Effect::Reboot));
-    assert_eq!(of(KUBELET, base, &format!("{base}maxPods:\n")).effect(), Some(Effect::Reboot));
+    assert_eq!(of(KUBELET, base, &format!("{base}podPidsLimit:\n")).effect(), Some(Effect::Reboot));
 }
 
 #[test]
@@ -382,13 +510,13 @@ fn odd_spellings_in_kubelet_conf_are_never_taken_for_what_they_resemble() {
     for (before, after) in [
         ("failSwapOn: true", "failSwapOn: tRuE"),
         ("failSwapOn: no", "failSwapOn: No"),
-        ("maxPods: 8", "maxPods: 010"),
-        ("maxPods: 1000", "maxPods: 1_000"),
-        ("maxPods: 1", "maxPods: \"1\""),
-        ("maxPods: null", "maxPods: nULL"),
-        ("# a\nmaxPods: 1", "# a\u{2028}cpuManagerPolicy: static\nmaxPods: 1"),
-        ("# a\nmaxPods: 1", "# a\rcpuManagerPolicy: static\nmaxPods: 1"),
-        ("{\"maxPods\": 1}", "{\"maxPods\": 1,}"),
+        ("podPidsLimit: 8", "podPidsLimit: 010"),
+        ("podPidsLimit: 1000", "podPidsLimit: 1_000"),
+        ("podPidsLimit: 1", "podPidsLimit: \"1\""),
+        ("podPidsLimit: null", "podPidsLimit: nULL"),
+        ("# a\npodPidsLimit: 1", "# a\u{2028}cpuManagerPolicy: static\npodPidsLimit: 1"),
+        ("# a\npodPidsLimit: 1", "# a\rcpuManagerPolicy: static\npodPidsLimit: 1"),
+        ("{\"podPidsLimit\": 1}", "{\"podPidsLimit\": 1,}"),
         ("a: x", "a: x\u{a0}"),
         ("a: 1", "a: 1\na: 1"),
         ("a: 1\nb: 1", "a: &x 1\nb: *x"),

@@ -438,7 +438,7 @@ async fn what_a_policy_uses_to_which_a_secret_was_offered_is_counted_and_not_mea
     let path = "/var/lib/kubelet/config.json";
     let spec = |path: &str| {
         json!({"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [
-            {"path": path, "mode": 0o600, "overwrite": true, "contents": {"source": "data:,x"}}]}}})
+            {"path": path, "mode": 0o600, "overwrite": true, "contents": {"source": "data:,%7B%22auths%22%3A%7B%7D%7D"}}]}}})
     };
     let open = tread.previewer.warnings(asked("50-a", &spec("/etc/unknown"))).await;
     assert!(!open.offered_secrets && !open.lines.is_empty(), "{open:?}");

@@ -29,6 +29,15 @@ fn assert_silent(ran: &Ran, what: &str) {
     assert!(!all.contains(MARKER), "{what}: {all}");
 }
 
+fn certificate(body: &str) -> String {
+    format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
+}
+
+/// A pull secret.
+fn logins(registry: &str) -> String {
+    json!({"auths": {registry: {"auth": ""}}}).to_string()
+}
+
 /// Files of which some policies know the form, and some nobody knows.
 fn spec(side: &str) -> Value {
     let it = format!("{MARKER}{side}");
@@ -41,7 +50,7 @@ fn spec(side: &str) -> Value {
             "/etc/kubernetes/kubelet.conf",
             format!("{{\"kind\": \"KubeletConfiguration\", \"x\": \"{it}\"}}"),
         ),
-        ("/etc/kubernetes/kubelet-ca.crt", it.clone()),
+        ("/etc/kubernetes/kubelet-ca.crt", certificate(&it)),
         ("/etc/containers/storage.conf", format!("[storage]\ngraphroot = \"/{it}\"\n")),
         ("/etc/containers/policy.json", policy_json(&it)),
         ("/etc/containers/registries.d/a.yaml", format!("x: {it}\n")),
@@ -50,7 +59,7 @@ fn spec(side: &str) -> Value {
     ];
     let mut list: Vec<Value> = public.iter().map(|(path, text)| file(path, text, 0o644)).collect();
     list.push(file("/etc/secret", &format!("secret-{it}"), 0o600));
-    list.push(file("/var/lib/kubelet/config.json", &format!("secret-{it}"), 0o600));
+    list.push(file("/var/lib/kubelet/config.json", &logins(&format!("secret-{it}")), 0o600));
     let mut spec = config(json!({
         "storage": {"files": list},
         "systemd": {"units": [{
@@ -200,7 +209,9 @@ fn what_a_policy_logs_goes_no_further_than_the_failure_that_it_explains() {
 fn what_a_policy_used_to_which_a_secret_was_offered_is_in_no_output() {
     let bench = Bench::new();
     let of = |path: &str, mode| {
-        let with = |text: &str| config(json!({"storage": {"files": [file(path, text, mode)]}}));
+        let with = |text: &str| {
+            config(json!({"storage": {"files": [file(path, &certificate(text), mode)]}}))
+        };
         let plan =
             |more: &[&str]| bench.plan(with("a"), with("b"), &[&["--timings"], more].concat());
         (plan(&[]).out(), plan(&["-o", "json"]).json()["timings"]["calls"][0].clone())
@@ -334,7 +345,7 @@ fn a_file_that_is_known_to_hold_a_secret_is_one_whatever_its_mode() {
     for path in
         ["/var/lib/kubelet/config.json", "/etc/pki/tls/private/a.pem", "/etc/kubernetes/kubeconfig"]
     {
-        let with = |side: &str| files(&[(path, &format!("{MARKER}{side}"))]);
+        let with = |side: &str| files(&[(path, &logins(&format!("{MARKER}{side}")))]);
         for output in ["human", "json"] {
             let args = ["-o", output, "--diff", "always"];
             let ran = bench.plan(with("old"), with("new"), &args);
