@@ -9,6 +9,7 @@ pub mod difference;
 mod digest;
 mod schema;
 mod steps;
+mod switched;
 mod verify;
 
 pub use build::{Decided, build, given_answers};
@@ -19,6 +20,9 @@ pub use digest::DIGEST_VERSION;
 pub use schema::{
     ChangeOutcome, GivenAnswer, Overruled, Plan, PlanOutcome, PlannedChange, PolicyIdentity, SCHEMA,
 };
-pub(crate) use steps::{CA_TRUST_UNIT, QUADLET_DIRECTORIES, unit_sources};
+pub(crate) use steps::{
+    CA_TRUST_UNIT, QUADLET_DIRECTORIES, re_read_directories, re_read_files, unit_sources,
+};
 pub use steps::{Step, effect_of, needs_daemon_reload, steps};
+pub use switched::warnings_of_units;
 pub use verify::{PlanFault, VerifiablePlan};

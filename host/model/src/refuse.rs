@@ -2,6 +2,7 @@
 //! asked, with the way out.
 
 mod extensions;
+mod keys;
 mod links;
 mod nodes;
 mod reasons;
@@ -17,6 +18,7 @@ use crate::contents;
 use crate::password::can_match;
 use crate::path::is_below;
 use extensions::EXTENSIONS;
+use keys::can_be_key;
 use nodes::Nodes;
 use reasons::{
     why_above, why_append, why_below_link, why_force, why_foreign, why_mode, why_nested, why_unit,
@@ -108,26 +110,49 @@ pub(crate) fn differences(old: &NodeConfig<'_>, new: &NodeConfig<'_>, own: &mut 
     }
 }
 
-/// Whether nobody can log in to a node any more, and somebody could.
-fn locked_out(old: &NodeConfig<'_>, new: &NodeConfig<'_>) -> Option<String> {
-    let opens = |config: &NodeConfig<'_>| {
-        let mut core = config.users.iter().filter(|user| user.name == CORE);
-        let opens = |user: &User<'_>| canonical::password(user).is_some_and(|it| can_match(it));
-        core.any(|user| user.ssh_keys.iter().any(|key| can_be_key(key)) || opens(user))
-    };
-    (opens(old) && !opens(new)).then(|| {
-        format!(
-            "{LOCK_OUT}core loses its last SSH key and has no password, so nobody can log in to \
-             these nodes; only `oc debug node/NODE` is left, while the cluster runs. Leave core a \
-             key or a password."
-        )
-    })
+/// By what somebody can log in to a node.
+struct WaysIn {
+    key: bool,
+    password: bool,
+    /// Something stands where the keys are, be it a key or not.
+    has_lines: bool,
 }
 
-/// Whether a line of authorized keys can be a key: its kind, and its bytes.
-fn can_be_key(line: &str) -> bool {
-    let line = line.trim();
-    !line.starts_with('#') && line.split_whitespace().count() > 1
+impl WaysIn {
+    fn of(config: &NodeConfig<'_>) -> WaysIn {
+        let core = || config.users.iter().filter(|user| user.name == CORE);
+        let mut lines = core().flat_map(|user| &user.ssh_keys);
+        WaysIn {
+            key: lines.clone().any(|line| can_be_key(line)),
+            password: core().filter_map(canonical::password).any(|hash| can_match(hash)),
+            has_lines: lines.any(|line| !line.trim().is_empty()),
+        }
+    }
+}
+
+/// Whether nobody can log in to a node any more, and somebody could.
+fn locked_out(old: &NodeConfig<'_>, new: &NodeConfig<'_>) -> Option<String> {
+    let (old, new) = (WaysIn::of(old), WaysIn::of(new));
+    if new.key || new.password {
+        return None;
+    }
+    let lost = match (old.key, old.password) {
+        (true, true) => "loses its last SSH key and its password",
+        (true, false) => "loses its last SSH key and has no password",
+        (false, true) => "loses its password and has no SSH key",
+        (false, false) => return None,
+    };
+    let no_keys = match new.has_lines {
+        true => {
+            " Nothing in its sshAuthorizedKeys is a key that sshd reads: a key is one line with its \
+             kind (as ssh-ed25519), a space, and its whole base64."
+        }
+        false => "",
+    };
+    Some(format!(
+        "{LOCK_OUT}core {lost}, so nobody can log in to these nodes; only `oc debug node/NODE` is \
+         left, while the cluster runs.{no_keys} Leave core a key or a password."
+    ))
 }
 
 fn fixed(pair: Pair<&Fixed>, own: &mut Own) {

@@ -32,7 +32,7 @@ const PATTERNS: [&str; 17] = [
     "password:core",
 ];
 
-const IDS: [&str; 16] = [
+const IDS: [&str; 19] = [
     "file:/etc/x.conf",
     "file:/etc/a/x.conf",
     "file:/etc/a/y.conf",
@@ -44,6 +44,9 @@ const IDS: [&str; 16] = [
     "file:/opt/x.conf",
     "file:/etc/containers/storage.conf",
     "file:/etc/containers/registries.conf",
+    "file:/etc/fstab",
+    "file:/etc/init.d/app",
+    "file:/etc/systemd/system-generators/app",
     "file:/etc/systemd/journald.conf",
     "file:/etc/systemd/system/a.service.d/1.conf",
     "unit:a.service",

@@ -54,7 +54,7 @@ const PATTERNS: [&str; 38] = [
     "os-image",
 ];
 
-const IDS: [&str; 27] = [
+const IDS: [&str; 30] = [
     "file:/etc/x.conf",
     "file:/etc/a/x.conf",
     "file:/etc/a/y.conf",
@@ -74,6 +74,9 @@ const IDS: [&str; 27] = [
     "file:/etc/crio/crio.conf",
     "file:/var/lib/kubelet/config.json",
     "file:/var/x.conf",
+    "file:/etc/fstab",
+    "file:/etc/init.d/app",
+    "file:/etc/systemd/system-generators/app",
     "file:/etc/systemd/journald.conf",
     "file:/etc/systemd/system/a.service.d/1.conf",
     "file:/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",

@@ -241,29 +241,55 @@ fn nothing_is_written_through_a_link_that_is_removed_and_that_nodes_keep() {
     assert_eq!(compared(old, file("/etc/l2")).refusals, []);
 }
 
+/// Two keys as ssh-keygen writes them.
+const KEYS: [&str; 2] = [
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB8uAPZ5Wscn5cEJ0T1mAj4cV3ZkR1mYj0nGq3vXq1ae alice@example.com",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1oYxNfYDkRVc6dpWmAnY2DqVrK8u0nE1nqz7JvF0Qb bob@example.com",
+];
+
 #[test]
 fn who_is_locked_out_of_a_node_is_told_beside_the_operators_refusal() {
     let core = |keys: &[&str], hash: Option<&str>| json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": keys, "passwordHash": hash}]}});
     let good = format!("$6$salt${}", "x".repeat(86));
     let good = good.as_str();
-    for (old, new, is_locked_out, rejected) in [
-        (core(&["ssh-rsa a"], None), core(&[], None), true, true),
-        (core(&["ssh-rsa a"], None), json!({}), true, false),
-        (core(&[], Some(good)), core(&[], Some("")), true, false),
-        (core(&["ssh-rsa a"], None), core(&[], Some(good)), false, false),
-        (core(&["ssh-rsa a"], None), core(&[], Some("!")), true, false),
-        (core(&["ssh-rsa a"], Some(good)), core(&[], Some("*")), true, false),
-        (core(&[], Some(good)), core(&[], Some(&format!("!{good}"))), true, false),
-        (core(&[], Some("*")), core(&[], Some("!")), false, false),
-        (core(&["ssh-rsa a"], None), core(&["ssh-rsa b"], None), false, false),
-        (core(&["ssh-rsa a"], None), core(&["# ssh-rsa a"], None), true, false),
-        (core(&["ssh-rsa a"], None), core(&["garbage"], None), true, false),
-        (core(&[], None), json!({}), false, false),
-        (json!({}), core(&["ssh-rsa a"], None), false, false),
+    let [a, b] = KEYS;
+    let key = Some("loses its last SSH key and has no password");
+    let password = Some("loses its password and has no SSH key");
+    let both = Some("loses its last SSH key and its password");
+    let noted = format!("# note\n{a}");
+    let without_kind = a.trim_start_matches("ssh-ed25519 ");
+    for (old, new, lost, rejected) in [
+        (core(&[a], None), core(&[], None), key, true),
+        (core(&[a], None), json!({}), key, false),
+        (core(&[], Some(good)), core(&[], Some("")), password, false),
+        (core(&[], Some(good)), json!({}), password, false),
+        (core(&[a], None), core(&[], Some(good)), None, false),
+        (core(&[a], None), core(&[], Some("!")), key, false),
+        (core(&[a], Some(good)), core(&[], Some("*")), both, false),
+        (core(&[a], Some(good)), core(&["garbage"], Some("*")), both, false),
+        (core(&[], Some(good)), core(&[], Some(&format!("!{good}"))), password, false),
+        (core(&["garbage"], Some(good)), core(&["garbage"], Some("!")), password, false),
+        (core(&[], Some("*")), core(&[], Some("!")), None, false),
+        (core(&[a], None), core(&[b], None), None, false),
+        (core(&[a], None), core(&[&noted], None), None, false),
+        (core(&[a], None), core(&["garbage", b], None), None, false),
+        (core(&[a], None), core(&[&format!("# {a}")], None), key, false),
+        (core(&[a], None), core(&["garbage"], None), key, false),
+        (core(&[a], None), core(&["<your key here>"], None), key, false),
+        (core(&[a], None), core(&[without_kind], None), key, false),
+        (core(&["hello world"], None), core(&[], None), None, true),
+        (core(&[], None), json!({}), None, false),
+        (json!({}), core(&[a], None), None, false),
     ] {
         let found = compared(old.clone(), new.clone());
-        let lock_out = found.warnings.iter().any(|it| it.starts_with(refuse::LOCK_OUT));
-        assert_eq!(lock_out, is_locked_out, "{old} {new}: {:?}", found.warnings);
+        let said = found.warnings.iter().find(|it| it.starts_with(refuse::LOCK_OUT));
+        assert_eq!(said.is_some(), lost.is_some(), "{old} {new}: {:?}", found.warnings);
+        if let (Some(said), Some(lost)) = (said, lost) {
+            assert!(said.contains(lost), "{old} {new}: {said}");
+            let lines = new.pointer("/passwd/users/0/sshAuthorizedKeys");
+            let has_lines = lines.and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+            assert_eq!(said.contains("is a key that sshd reads"), has_lines, "{said}");
+        }
         assert_eq!(found.refusals, [], "{old} {new}");
         let [old, new] =
             [old, new].map(|config| Rendered::of([json!({"spec": {"config": config}})]));

@@ -11,7 +11,7 @@ use tread_model::change::Change;
 use tread_model::config::NodeConfig;
 use tread_model::config_digest::{Digests, digests_of_pair};
 use tread_model::diff::{Comparison, compare_digested};
-use tread_model::plan::{Decided, Plan, Statement, build};
+use tread_model::plan::{Decided, Plan, Statement, build, warnings_of_units};
 use tread_model::problem::Problems;
 use tread_model::touch::OwnUnits;
 
@@ -81,13 +81,15 @@ pub(super) fn plan_compared<'a>(
     let of_rules = warnings_of_rules(&comparison, &statements, units);
     let warnings = [warnings, of_rules].concat();
     let decided = decided(&comparison, statements);
-    let plan = build(
+    let mut plan = build(
         (comparison.from, comparison.to),
         decided,
         &comparison.refusals,
         warnings,
         reproducible,
     );
+    let of_units = warnings_of_units(&plan, &comparison.changes);
+    plan.warnings.extend(of_units);
     let (changes, comparing) = (comparison.changes, Duration::ZERO);
     Ok(Planned { plan, changes, comparing, calls, offered_secrets, asking })
 }

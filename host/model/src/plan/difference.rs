@@ -10,7 +10,7 @@ pub struct Difference {
     /// Each text that differs: of a unit its file and its drop-ins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<Contents>,
-    /// What differs beside the contents, if it is there on both sides.
+    /// What differs beside the contents; of what is there on one side only, what is not the default.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<Attribute>,
 }
@@ -58,8 +58,8 @@ pub enum Amount {
 pub struct Attribute {
     /// `mode`, `user`, `group`, `enabled` or `masked`.
     pub name: &'static str,
-    /// As the node has it.
+    /// As the node has it; empty if it is added.
     pub before: String,
-    /// As it is to be.
+    /// As it is to be; empty if it is removed.
     pub after: String,
 }

@@ -162,11 +162,41 @@ pub(crate) fn unit_sources() -> impl Iterator<Item = &'static str> {
     UNIT_DIRECTORIES.into_iter().chain(QUADLET_DIRECTORIES)
 }
 
+/// Where systemd looks for generators, and for the scripts of which one of them makes services. They
+/// run when it re-reads its units: systemd.generator(7), systemd-sysv-generator(8).
+const GENERATOR_DIRECTORIES: [&str; 9] = [
+    "/etc/systemd/system-generators/",
+    "/run/systemd/system-generators/",
+    "/lib/systemd/system-generators/",
+    "/usr/lib/systemd/system-generators/",
+    "/usr/local/lib/systemd/system-generators/",
+    "/var/usrlocal/lib/systemd/system-generators/",
+    "/var/run/systemd/system-generators/",
+    "/etc/init.d/",
+    "/etc/rc.d/init.d/",
+];
+
+/// Files of which generators make units: systemd-fstab-generator(8), systemd-cryptsetup-generator(8).
+const GENERATOR_FILES: [&str; 2] = ["/etc/fstab", "/etc/crypttab"];
+
+/// Each directory in which a file that changes has systemd re-read its units.
+pub(crate) fn re_read_directories() -> impl Iterator<Item = &'static str> {
+    unit_sources().chain(GENERATOR_DIRECTORIES)
+}
+
+/// Each such file that stands alone.
+pub(crate) fn re_read_files() -> impl Iterator<Item = &'static str> {
+    GENERATOR_FILES.into_iter()
+}
+
 /// Whether systemd has to re-read its units when this changes.
 pub fn needs_daemon_reload(change_id: &str) -> bool {
     match change_id.split_once(':') {
         Some(("unit", _)) => true,
-        Some(("file", path)) => unit_sources().any(|dir| path.starts_with(dir)),
+        Some(("file", path)) => {
+            re_read_directories().any(|dir| path.starts_with(dir))
+                || re_read_files().any(|file| path == file)
+        }
         _ => false,
     }
 }
@@ -290,11 +320,30 @@ mod tests {
     }
 
     #[test]
-    fn units_and_files_in_unit_directories_need_a_daemon_reload() {
-        for id in ["unit:a.service", "file:/etc/systemd/system/a.service.d/10.conf"] {
+    fn units_and_files_of_which_systemd_makes_units_need_a_daemon_reload() {
+        for id in [
+            "unit:a.service",
+            "file:/etc/systemd/system/a.service.d/10.conf",
+            "file:/etc/containers/systemd/a.container",
+            "file:/etc/fstab",
+            "file:/etc/crypttab",
+            "file:/etc/systemd/system-generators/mounts",
+            "file:/usr/local/lib/systemd/system-generators/mounts",
+            "file:/etc/rc.d/init.d/app",
+            "file:/etc/init.d/app",
+        ] {
             assert!(needs_daemon_reload(id), "{id}");
         }
-        for id in ["file:/etc/systemd/journald.conf", "file:/etc/a", "kernel-arguments"] {
+        for id in [
+            "file:/etc/systemd/journald.conf",
+            "file:/etc/systemd/user-generators/a",
+            "file:/etc/fstab.d/a",
+            "file:/etc/fstab.bak",
+            "file:/etc/init.d.bak/app",
+            "file:/usr/etc/fstab",
+            "file:/etc/a",
+            "kernel-arguments",
+        ] {
             assert!(!needs_daemon_reload(id), "{id}");
         }
     }

@@ -3,7 +3,8 @@
 use super::look::{Colour, Look};
 use anyhow::Result;
 use std::io::Write;
-use tread_model::change::{Change, Content, State};
+use tread_model::change::{Change, Content, Edit, State};
+use tread_model::plan::difference::Attribute;
 use tread_model::secrets::is_secret;
 use tread_model::text::is_unfit;
 use tread_model::text_diff::{Line, line_diff};
@@ -50,7 +51,6 @@ fn print(
                     lines(out, (&old, &new), secret, look, kept_back)?;
                 }
             }
-            attributes(out, &unit_attributes(&change.before), &unit_attributes(&change.after), look)
         }
         _ => {
             let (before, after) = (text_of(&change.before), text_of(&change.after));
@@ -64,9 +64,13 @@ fn print(
                 (Shown::Bytes(before), after) => sizes(out, before, after.len())?,
                 (before, Shown::Bytes(after)) => sizes(out, before.len(), after)?,
             }
-            attributes(out, &file_attributes(&change.before), &file_attributes(&change.after), look)
         }
     }
+    for attribute in attributes(change) {
+        let text = attribute_line(change.edit(), &attribute);
+        writeln!(out, "      {}", look.paint(Colour::Yellow, text))?;
+    }
+    Ok(())
 }
 
 fn sizes(out: &mut impl Write, before: usize, after: usize) -> Result<()> {
@@ -171,38 +175,63 @@ pub(super) fn unit_texts<'s>(state: &'s State<'_>) -> Vec<(&'s str, String)> {
         .collect()
 }
 
-pub(super) fn unit_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
-    let State::Unit(unit) = state else { return Vec::new() };
-    let enabled = match unit.enabled {
-        Some(true) => "enabled",
-        Some(false) => "disabled",
-        None => "left to presets",
+/// What a unit or a file is besides its contents, each with what it is if nobody says so.
+fn attributes_of(state: &State<'_>) -> Vec<(&'static str, String, &'static str)> {
+    match state {
+        State::Unit(unit) => {
+            let enabled = match unit.enabled {
+                Some(true) => "enabled",
+                Some(false) => "disabled",
+                None => "left to presets",
+            };
+            let masked = if unit.masked { "yes" } else { "no" };
+            vec![
+                ("enabled", enabled.to_owned(), "left to presets"),
+                ("masked", masked.to_owned(), "no"),
+            ]
+        }
+        State::File(file) => vec![
+            ("mode", format!("{:04o}", file.mode), "0644"),
+            ("user", file.user.to_string(), "root"),
+            ("group", file.group.to_string(), "root"),
+        ],
+        State::Absent | State::List(_) | State::Text(_) | State::Token(_) => Vec::new(),
+    }
+}
+
+/// Attributes that differ; of what is there on one side only, those that are not the default.
+pub(super) fn attributes(change: &Change<'_>) -> Vec<Attribute> {
+    let (before, after) = (attributes_of(&change.before), attributes_of(&change.after));
+    let attribute = |name: &'static str, before: &str, after: &str| Attribute {
+        name,
+        before: clean(before),
+        after: clean(after),
     };
-    let masked = if unit.masked { "yes" } else { "no" };
-    vec![("enabled", enabled.to_owned()), ("masked", masked.to_owned())]
-}
-
-pub(super) fn file_attributes(state: &State<'_>) -> Vec<(&'static str, String)> {
-    let State::File(file) = state else { return Vec::new() };
-    vec![
-        ("mode", format!("{:04o}", file.mode)),
-        ("user", file.user.to_string()),
-        ("group", file.group.to_string()),
-    ]
-}
-
-/// Attributes that differ; of something added or removed, none.
-fn attributes(
-    out: &mut impl Write,
-    before: &[(&str, String)],
-    after: &[(&str, String)],
-    look: Look,
-) -> Result<()> {
-    for ((name, before), (_, after)) in before.iter().zip(after) {
-        if before != after {
-            let text = format!("{name}: {} → {}", clean(before), clean(after));
-            writeln!(out, "      {}", look.paint(Colour::Yellow, text))?;
+    let of_one_side = |side: &[(&'static str, String, &str)]| {
+        let said = side.iter().filter(|(_, value, default)| value != default);
+        said.map(|(name, value, _)| (*name, value.clone())).collect::<Vec<_>>()
+    };
+    match (before.is_empty(), after.is_empty()) {
+        (true, _) => {
+            let said = of_one_side(&after);
+            said.iter().map(|(name, value)| attribute(name, "", value)).collect()
+        }
+        (_, true) => {
+            let said = of_one_side(&before);
+            said.iter().map(|(name, value)| attribute(name, value, "")).collect()
+        }
+        (false, false) => {
+            let pairs =
+                before.iter().zip(&after).filter(|((_, one, _), (_, other, _))| one != other);
+            pairs.map(|((name, one, _), (_, other, _))| attribute(name, one, other)).collect()
         }
     }
-    Ok(())
+}
+
+fn attribute_line(edit: Edit, Attribute { name, before, after }: &Attribute) -> String {
+    match edit {
+        Edit::Added => format!("{name}: {after}"),
+        Edit::Removed => format!("{name}: was {before}"),
+        Edit::Changed => format!("{name}: {before} → {after}"),
+    }
 }

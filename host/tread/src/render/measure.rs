@@ -1,23 +1,20 @@
 //! What differs between the sides of a change, for a script: how much, and in what.
 
-use super::difference::{
-    Shown, clean, file_attributes, is_same_content, text_of, unit_attributes, unit_texts,
-};
+use super::difference::{Shown, attributes, clean, is_same_content, text_of, unit_texts};
 use std::collections::BTreeSet;
 use tread_model::change::{Change, State};
-use tread_model::plan::difference::{Amount, Attribute, Contents, Difference};
+use tread_model::plan::difference::{Amount, Contents, Difference};
 use tread_model::secrets::is_secret;
 use tread_model::text_diff::{Line, line_diff};
 
 /// Measures what the plan for a person shows.
 pub(crate) fn measured(change: &Change<'_>) -> Difference {
-    let (before, after) = (&change.before, &change.after);
     let is_unit = |state: &State<'_>| matches!(state, State::Unit(_));
-    let (contents, attributes) = match is_unit(before) || is_unit(after) {
-        true => (of_unit(change), attributes(&unit_attributes(before), &unit_attributes(after))),
-        false => (of_other(change), attributes(&file_attributes(before), &file_attributes(after))),
+    let contents = match is_unit(&change.before) || is_unit(&change.after) {
+        true => of_unit(change),
+        false => of_other(change),
     };
-    Difference { secret: is_secret(change), contents, attributes }
+    Difference { secret: is_secret(change), contents, attributes: attributes(change) }
 }
 
 fn of_unit(change: &Change<'_>) -> Vec<Contents> {
@@ -63,15 +60,4 @@ fn lines(before: &str, after: &str) -> Option<Amount> {
             })
         }
     }
-}
-
-fn attributes(
-    before: &[(&'static str, String)],
-    after: &[(&'static str, String)],
-) -> Vec<Attribute> {
-    let pairs = before.iter().zip(after).filter(|(before, after)| before != after);
-    let attribute = |((name, before), (_, after)): (&(&'static str, String), &(_, String))| {
-        Attribute { name, before: clean(before), after: clean(after) }
-    };
-    pairs.map(attribute).collect()
 }

@@ -315,3 +315,27 @@ fn what_the_configs_make_of_a_unit_that_an_admin_has_touched_is_a_warning() {
     assert!(warnings.contains("SuccessAction="), "{plan}");
     assert!(with_unit("[Service]\nExecStart=/bin/a\n")["warnings"].is_null(), "{plan}");
 }
+
+#[test]
+fn a_unit_that_a_rule_does_not_turn_on_is_a_warning_of_the_plan() {
+    let bench = Bench::new();
+    let actions = json!([{"do": "restart", "unit": "a.service"}]);
+    let rules = rule("mine", json!({"match": ["unit:a.service"], "actions": actions}));
+    let with_unit = |fields: Value| {
+        let mut unit = json!({"name": "a.service"});
+        unit.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        planned(&bench, &rules, config(json!({"systemd": {"units": [unit]}})))
+    };
+    let text = "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n";
+    for (fields, words) in [
+        (json!({"contents": text, "enabled": true}), "not started before the next boot"),
+        (json!({"mask": true}), "runs on until the next boot"),
+    ] {
+        let plan = with_unit(fields);
+        assert_eq!(plan["effect"], "restart", "{plan:#}");
+        assert!(plan["warnings"].to_string().contains(words), "{plan:#}");
+    }
+    let dropins = json!([{"name": "a.conf", "contents": "[Service]\nNice=5\n"}]);
+    let plan = with_unit(json!({"dropins": dropins}));
+    assert!(plan["warnings"].is_null(), "the system brings the unit, and it may run: {plan:#}");
+}

@@ -409,6 +409,56 @@ fn what_a_person_is_shown_of_both_sides_a_script_can_read() {
 }
 
 #[test]
+fn of_what_is_added_or_removed_all_is_told_that_is_not_the_default() {
+    let bench = Bench::new();
+    let unit =
+        |name: &str, field: &str, value: bool| serde_json::json!({"name": name, field: value});
+    let mut owned = file("/etc/owned", "x\n", 0o755);
+    owned["user"] = serde_json::json!({"name": "chrony"});
+    owned["group"] = serde_json::json!({"name": "chrony"});
+    let with = config(serde_json::json!({
+        "storage": {"files": [file("/etc/plain", "x\n", 0o644), owned]},
+        "systemd": {"units": [
+            unit("chronyd.service", "enabled", true),
+            unit("crond.service", "enabled", false),
+            unit("sshd.service", "mask", true),
+            {"name": "plain.service", "contents": "[Unit]\n"},
+        ]},
+    }));
+    let without = config(serde_json::json!({}));
+    let expected = [
+        ("file:/etc/owned", vec![("mode", "0755"), ("user", "chrony"), ("group", "chrony")]),
+        ("file:/etc/plain", vec![]),
+        ("unit:chronyd.service", vec![("enabled", "enabled")]),
+        ("unit:crond.service", vec![("enabled", "disabled")]),
+        ("unit:plain.service", vec![]),
+        ("unit:sshd.service", vec![("masked", "yes")]),
+    ];
+    for (is_added, old, new) in [(true, &without, &with), (false, &with, &without)] {
+        let plan = checked(&bench.plan(old.clone(), new.clone(), &["-o", "json"]));
+        let text = bench.plan(old.clone(), new.clone(), &[]).out();
+        let changes = plan["changes"].as_array().unwrap();
+        for (id, attributes) in &expected {
+            let change = changes.iter().find(|it| it["id"] == *id).unwrap();
+            let in_json = attributes.iter().map(|(name, value)| match is_added {
+                true => serde_json::json!({"name": name, "before": "", "after": value}),
+                false => serde_json::json!({"name": name, "before": value, "after": ""}),
+            });
+            let in_json: Vec<Value> = in_json.collect();
+            let told = change["difference"].get("attributes").and_then(Value::as_array);
+            assert_eq!(told.cloned().unwrap_or_default(), in_json, "{change:#}");
+            for (name, value) in attributes {
+                let line = match is_added {
+                    true => format!("{name}: {value}\n"),
+                    false => format!("{name}: was {value}\n"),
+                };
+                assert!(text.contains(&line), "{line} in {text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn yaml_says_the_same_as_json() {
     let bench = Bench::new();
     for sample in samples() {

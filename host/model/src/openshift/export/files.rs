@@ -9,7 +9,7 @@ use crate::claim::{Kind, Shape};
 use crate::openshift::api::MOST_ENTRIES;
 use crate::operator::default_paths;
 use crate::path::is_below;
-use crate::plan::{needs_daemon_reload, unit_sources};
+use crate::plan::{needs_daemon_reload, re_read_directories, re_read_files};
 use std::collections::BTreeMap;
 
 /// A path to which an entry may be given, and what of it is asked about.
@@ -93,9 +93,15 @@ impl Exporting<'_> {
         }
         // OpenShift's / matches nothing.
         asked.remove("");
-        for directory in unit_sources().map(|it| it.trim_end_matches('/')) {
+        // What systemd has to re-read its units for needs an entry of its own below another one.
+        for directory in re_read_directories().map(|it| it.trim_end_matches('/')) {
             if asked.keys().any(|above| is_below(directory, above)) {
                 asked.entry(directory.to_owned()).or_default().below = true;
+            }
+        }
+        for file in re_read_files() {
+            if asked.keys().any(|above| is_below(file, above)) {
+                asked.entry(file.to_owned()).or_default().exactly = true;
             }
         }
         asked

@@ -99,10 +99,20 @@ fn rules_that_name_paths_directories_units_and_keys_become_entries() {
             &[
                 "/etc/systemd: Restart a.service",
                 "/etc/systemd/system: DaemonReload, Restart a.service",
+                "/etc/systemd/system-generators: DaemonReload, Restart a.service",
                 "/etc/systemd/system.attached: DaemonReload, Restart a.service",
                 "/etc/systemd/system.control: DaemonReload, Restart a.service",
                 "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf: \
                  DaemonReload, Restart a.service",
+            ],
+        ),
+        // So it does for what generators make units of.
+        (
+            json!([nothing("file:/etc/fstab"), restart("file:/etc/rc.d/**", "a.service")]),
+            &[
+                "/etc/fstab: DaemonReload",
+                "/etc/rc.d: Restart a.service",
+                "/etc/rc.d/init.d: DaemonReload, Restart a.service",
             ],
         ),
         // What OpenShift has a default for gets an entry too, or that would win.

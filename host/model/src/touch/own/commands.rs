@@ -208,7 +208,11 @@ const KERNEL: [&str; 4] = ["/sysrq", "sysrq-trigger", "/sys/power/", "/dev/watch
 
 const QUOTES: [char; 2] = ['"', '\''];
 /// What ends a command in a shell.
-const SEPARATORS: [char; 7] = ['`', '(', ')', ';', '&', '|', '\n'];
+const SEPARATORS: [char; 7] = [BACKTICK, '(', ')', ';', '&', '|', '\n'];
+
+/// What stands around a command whose output a shell puts in its place. In a word it stands for that
+/// output.
+pub(super) const BACKTICK: char = '`';
 
 /// Commands of more words are not looked into, and count as the worst.
 const MOST_WORDS: usize = 512;
@@ -274,7 +278,8 @@ pub(super) fn units_begun(line: &str) -> Vec<String> {
     for Command { words, .. } in commands(line) {
         let behind = words.iter().position(|word| program(word) == "systemctl");
         let behind = behind.and_then(|at| words.get(at + 1..)).unwrap_or_default();
-        let named = behind.iter().filter(|word| !word.starts_with('-'));
+        let is_name = |word: &&String| !word.starts_with('-') && !word.contains(BACKTICK);
+        let named = behind.iter().filter(|word| is_name(word));
         units.extend(named.flat_map(|word| units_of(word)));
     }
     units
@@ -282,6 +287,25 @@ pub(super) fn units_begun(line: &str) -> Vec<String> {
 
 /// Whether a line hands what a command of it prints to what runs that.
 fn runs_what_is_printed(line: &str) -> bool {
+    is_piped_to_what_runs_it(line) || is_run_as_a_script(line)
+}
+
+/// Whether what a command prints is the script of a shell: `bash <(echo b)`, `source <(echo b)`.
+fn is_run_as_a_script(line: &str) -> bool {
+    let mut before = line.split("<(").collect::<Vec<_>>();
+    before.pop();
+    before.iter().any(|before| {
+        let command = before.rsplit(SEPARATORS).next().unwrap_or_default().replace(QUOTES, " ");
+        let words: Vec<&str> = command.split_whitespace().collect();
+        // What stands behind `-c` is a command of its own.
+        let own = words.rsplit(|word| is_short(word, 'c')).next().unwrap_or_default();
+        let last = own.iter().rfind(|word| !word.starts_with('<'));
+        own.iter().any(|word| SHELLS.contains(&program(word)))
+            || last.is_some_and(|word| matches!(*word, "source" | "."))
+    })
+}
+
+fn is_piped_to_what_runs_it(line: &str) -> bool {
     // What stands behind `||` is a pipe to nobody.
     let line = line.replace("||", "\n").replace("|&", "|");
     line.split('|').skip(1).any(|behind| {
@@ -305,18 +329,41 @@ struct Command {
 
 /// The commands of a line: what stands in quotes may be one, or a part of one.
 fn commands(line: &str) -> Vec<Command> {
+    // What is handed to a command stands apart from `<<<`.
+    let line = line.replace("<<<", " <<< ");
     let apart = (line.replace(QUOTES, " \n "), true);
     let together = (line.replace(QUOTES, ""), false);
     let mut all = Vec::new();
     for (line, is_part) in [apart, together] {
-        let line = line.replace(SEPARATORS, " \n ");
-        all.extend(line.split('\n').map(|command| {
+        all.extend(in_commands(&line).split('\n').map(|command| {
             let words = command.split_whitespace().skip_while(|word| stands_before(word));
             let words = words.take(MOST_WORDS + 1).map(str::to_owned).collect();
             Command { words, is_part }
         }));
     }
     all
+}
+
+/// A line with its commands on lines of their own. Where the output of one stands in another, a backtick
+/// stays for it.
+fn in_commands(line: &str) -> String {
+    let mut outer = String::with_capacity(line.len());
+    let mut inner = String::new();
+    let mut is_inner = false;
+    let mut is_escaped = false;
+    for char in line.chars() {
+        let commands = if is_inner { &mut inner } else { &mut outer };
+        if char == BACKTICK && !is_escaped {
+            commands.push_str(if is_inner { " \n " } else { "`" });
+            is_inner = !is_inner;
+        } else if SEPARATORS.contains(&char) {
+            commands.push_str(" \n ");
+        } else {
+            commands.push(char);
+        }
+        is_escaped = char == '\\';
+    }
+    outer + " \n " + &inner
 }
 
 /// Whether a word in a shell stands before a command: a keyword, an assignment or a redirection.
@@ -335,7 +382,9 @@ impl Command {
     }
 
     fn ends(&self, looked_into: &mut usize) -> bool {
-        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        // In a part the output of a command is a piece of a sentence.
+        let words = self.words.iter().filter(|word| !self.is_part || !word.contains(BACKTICK));
+        let words: Vec<&str> = words.map(String::as_str).collect();
         let Some((first, rest)) = words.split_first() else { return false };
         // Only who runs it can tell what that is.
         match is_unknown_program(first) {
@@ -372,7 +421,7 @@ fn wrapped_ends(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
     for (at, word) in rest.iter().enumerate() {
         let behind = rest.get(at + 1..).unwrap_or_default();
         let inner = self::program(command_of(word));
-        if !is_named && inner.contains(UNKNOWN) && !word.contains('=') {
+        if !is_named && is_unknown(inner) && !word.contains('=') {
             return true;
         }
         let is_shell = SHELLS.contains(&inner);
@@ -473,8 +522,8 @@ fn is_program(word: &str) -> bool {
 fn shell_ends(rest: &[&str], looked_into: &mut usize) -> bool {
     let option = rest.iter().position(|word| is_short(word, 'c'));
     let (before, behind) = rest.split_at(option.unwrap_or(rest.len()));
-    // A variable may be the option, or the script.
-    if first_words(before, false).any(|at| before.get(at).is_some_and(|it| it.contains(UNKNOWN))) {
+    // A variable, or what a command prints, may be the option, or the script.
+    if first_words(before, false).any(|at| before.get(at).is_some_and(|it| is_unknown(it))) {
         return true;
     }
     let Some((option, behind)) = behind.split_first() else { return false };
@@ -569,10 +618,15 @@ fn program(word: &str) -> &str {
     base(word.trim_start_matches(['-', '@', ':', '+', '!', '|']))
 }
 
-/// Whether only who runs it can tell which program a word is: by a variable, or by what
-/// a shell makes names of files of.
+/// Whether only who runs it can tell what a word is: by a variable, or by what a command prints.
+fn is_unknown(word: &str) -> bool {
+    word.contains(UNKNOWN) || word.contains(BACKTICK)
+}
+
+/// Whether only who runs it can tell which program a word is: by that, or by what a shell makes names of
+/// files of.
 fn is_unknown_program(word: &str) -> bool {
-    program(word).contains(UNKNOWN)
+    is_unknown(program(word))
         || word.contains('/') && word.contains(['*', '?', '['])
         || word.contains('{') && word.contains(',')
 }

@@ -2,6 +2,7 @@
 //! 252 to 259, with the older names that these still take (`src/systemctl`: `verbs[]`, `unit_actions[]`
 //! and `options[]`).
 
+use super::commands::BACKTICK;
 use super::names::mounts_of;
 use super::needed::is_missed;
 use crate::touch::{ends_the_system, touch_gently};
@@ -202,8 +203,10 @@ fn verb_ends(verb: &str, plain: &[&str], is_part: bool) -> bool {
         _ => return !is_part,
     };
     let mut units = plain.iter().filter(|word| **word != verb).peekable();
-    // If no unit is named, the names come from elsewhere, as by `xargs`.
-    !is_part && units.peek().is_none() || units.any(|word| any_name(word, of_units))
+    // If no unit is named, the names come from elsewhere, as by `xargs`. Nor is it known which ones a
+    // command prints.
+    !is_part && units.peek().is_none()
+        || units.any(|word| word.contains(BACKTICK) || any_name(word, of_units))
 }
 
 /// The words that may be the verb: several if it is not known whether an option has the next word as its

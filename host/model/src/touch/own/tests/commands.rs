@@ -381,6 +381,65 @@ fn what_is_printed_counts_where_a_pipe_leads_to_what_runs_it() {
 }
 
 #[test]
+fn what_a_command_prints_counts_where_it_is_the_command() {
+    assert_judged(
+        &[
+            "/bin/sh -c '`which reboot`'",
+            "/bin/sh -c '`echo reboot`'",
+            "/bin/sh -c \"`which reboot`\"",
+            "/bin/sh -c 'true; `which reboot`'",
+            "/bin/sh -c 'true && /usr/sbin/`echo reboot`'",
+            "/bin/sh -c 're`echo boot`'",
+            "/bin/sh -c 'if true; then `which reboot`; fi'",
+            "/bin/sh -c 'if `cat /run/check`; then echo b; fi'",
+            "/bin/sh -c 'A=b `which reboot`'",
+            "/bin/sh -c 'A=`date` `which reboot`'",
+            "/bin/sh -c 'echo `date`; `which reboot`'",
+            "/bin/sh -c 'exec `which reboot`'",
+            "/bin/sh -c 'sudo `which reboot` -f'",
+            "/bin/sh -c 'eval `cat /run/command`'",
+            "/bin/sh -c 'nice -n 5 `which reboot`'",
+            "/bin/sh -c 'bash `which script`'",
+            "/bin/sh -c 'echo `cat /run/command` | sh'",
+            "/bin/sh -c 'systemctl `cat /run/verb` app'",
+            "/bin/sh -c 'systemctl stop app `cat /run/units`'",
+            "/bin/sh -c 'systemctl restart app@`hostname`'",
+            "/bin/bash -c 'bash <(echo reboot)'",
+            "/bin/bash -c 'bash -x < <(echo reboot)'",
+            "/bin/bash -c 'source <(echo reboot)'",
+            "/bin/bash -c 'true; . <(printf \"true\\nreboot\")'",
+            "/bin/bash -c 'bash <<<reboot'",
+            "/bin/bash -c '<<<reboot bash'",
+            "/bin/bash -c 'sh <<<\"systemctl reboot\"'",
+        ],
+        &[
+            "/bin/sh -c 'echo `date`'",
+            "/bin/sh -c 'echo `date` `hostname`; app `date` `hostname`'",
+            "/bin/sh -c 'echo \"`date`: the node needs a reboot\"'",
+            "/bin/sh -c 'logger \"at `date`\"'",
+            "/bin/sh -c 'echo `echo \\\\`date\\\\``'",
+            "/bin/sh -c 'A=`date`; echo $A'",
+            "/bin/sh -c 'A=`date` /usr/bin/app --now'",
+            "/bin/sh -c 'export A=`date` && exec /usr/bin/app'",
+            "/bin/sh -c '/usr/bin/app --name `hostname` --at `date`'",
+            "/bin/sh -c 'exec /usr/bin/app --name `hostname`'",
+            "/bin/sh -c 'kill -HUP `cat /run/app.pid`'",
+            "/bin/kill -HUP `cat /run/app.pid`",
+            "/bin/sh -c '[ -n \"`cat /run/a`\" ] && echo b'",
+            "/bin/sh -c 'for i in `seq 3`; do echo b; done'",
+            "/bin/sh -c 'case `uname -m` in x86_64) echo b;; esac'",
+            "/bin/sh -c 'systemctl is-active app@`hostname`'",
+            "/bin/sh -c 'systemctl status `cat /run/units`'",
+            "/bin/bash -c 'cat <(echo reboot)'",
+            "/bin/bash -c 'diff <(echo a) <(echo b)'",
+            "/bin/bash -c 'bash <(cat /opt/a.sh)'",
+            "/bin/bash -c 'grep -q b <<<reboot'",
+            "/bin/bash -c 'read a <<<\"$LINE\"'",
+        ],
+    );
+}
+
+#[test]
 fn a_unit_that_a_command_starts_counts_too() {
     let ends = ("evil.service", "[Unit]\nSuccessAction=reboot\n");
     for command in [
