@@ -139,8 +139,12 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let plain_port = bind(args.listen, HTTP)?;
     let by_tread = args.mode == Mode::Enforce;
     if !by_tread {
-        if args.ignition_address.is_some() {
-            return Err(UsageError("--ignition-address is for --mode enforce".to_owned()).into());
+        let given = [
+            ("--ignition-address", args.ignition_address.is_some()),
+            ("--listen-agents", args.listen_agents.is_some()),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(UsageError(format!("{option} is for --mode enforce")).into());
         }
         args.acting.fit_advise()?;
     }

@@ -9,7 +9,7 @@ pub(super) fn without_a_cluster(cli: &Cli, matches: &ArgMatches) -> Option<Strin
     let (_, of_command) = matches.subcommand()?;
     let (options, why): (&[&str], &str) = match &cli.command {
         Command::Plan(args) if args.file.is_empty() => (
-            &["delete", "pool", "namespace", "kubeconfig", "context"],
+            &["delete", "pool", "namespace", "lease_namespace", "kubeconfig", "context"],
             "is for a cluster, and OLD and NEW are compared without one: leave it out, or ask the \
              cluster what a change does there, with `tread plan -f FILE`",
         ),
@@ -21,5 +21,5 @@ pub(super) fn without_a_cluster(cli: &Cli, matches: &ArgMatches) -> Option<Strin
         _ => return None,
     };
     let given = |id: &&&str| of_command.value_source(id) == Some(ValueSource::CommandLine);
-    options.iter().find(given).map(|id| format!("--{id} {why}"))
+    options.iter().find(given).map(|id| format!("--{} {why}", id.replace('_', "-")))
 }

@@ -29,8 +29,8 @@ Examples:
 
 Exit codes:
   0  listed
-  1  the cluster cannot be asked, tread rolls out nothing there, or there is no such pool
-  2  the command line is wrong
+  1  the cluster cannot be asked, or tread rolls out nothing there
+  2  the command line is wrong, or there is no such pool
 
 PHASE: Prepare (it is cordoned and drained), Go (its agent has not answered yet), Waiting (it has the
 order, and has written nothing), Begun, NeedsBoot (a step failed), Done, TurnedBack (nothing was written),

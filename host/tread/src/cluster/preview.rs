@@ -32,7 +32,6 @@ use tread_kube::asking::{self, Call, CallOutcome};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
-use tread_kube::node_lease;
 use tread_kube::watching::Watches;
 use tread_loading::sandbox;
 use tread_model::digest::Digest;
@@ -55,7 +54,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         let leads = Leading::without_election(leads, None);
         let (metrics, watches) = (Metrics::new(), Watches::default());
         let asked = client.clone();
-        let leases = node_lease::NAMESPACE;
+        let leases = args.lease_namespace.as_str();
         let (index, indexing) = index::start_where(&client, leases, &watches, &metrics, by_tread);
         let (policies, registry) = registry::start(registry::Settings {
             client: client.clone(),

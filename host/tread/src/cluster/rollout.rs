@@ -33,7 +33,7 @@ Examples:
 Exit codes:
   0  done; stop: nothing is under way, and no cordon and no Lease of tread's is left
   1  something went wrong, or tread rolls out nothing in the cluster
-  2  the command line is wrong
+  2  the command line is wrong, or there is no such pool
   3  stop: something is left, and it says what
 
 Whoever pauses, resumes, retries or stops needs the right to patch rollouts.tread.dev.";

@@ -6,7 +6,7 @@ mod watching;
 pub(super) use watching::Watching;
 
 use super::connect::Cluster;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt as _};
@@ -15,6 +15,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tokio::time::Instant;
+use tread_console::exit::UsageError;
 use tread_console::print::warn;
 use tread_kube::api::node_update::{NEEDS_AGENT, UpdateOrder, UpdatePhase, UpdateStage};
 use tread_kube::api::{NodeUpdate, Rollout};
@@ -54,12 +55,13 @@ pub(super) fn chosen(there: &BTreeMap<String, Rollout>, asked: &[String]) -> Res
     if let Some(missing) = asked.iter().find(|name| !there.contains_key(*name)) {
         let names: Vec<&String> = there.keys().collect();
         let there = match names.as_slice() {
-            [] => "there is none at all yet".to_owned(),
+            [] => "there is none yet that can be read".to_owned(),
             names => format!("there are {}", listed(names, 10)),
         };
-        return Err(anyhow!(
+        let why = format!(
             "there is no Rollout {missing}: tread makes one for each MachineConfigPool, by its name; {there}"
-        ));
+        );
+        return Err(UsageError(why).into());
     }
     Ok(match asked {
         [] => there.keys().cloned().collect(),

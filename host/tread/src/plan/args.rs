@@ -3,6 +3,7 @@
 use crate::cluster::ClusterArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use tread_kube::node_lease;
 use tread_loading::args::PolicyArgs;
 use tread_model::effect::Effect;
 
@@ -71,6 +72,9 @@ pub struct PlanArgs {
         default_value = "tread-system"
     )]
     pub namespace: String,
+    /// With --file: the namespace of the nodes' Leases
+    #[arg(long, value_name = "NAME", requires = "file", default_value = node_lease::NAMESPACE)]
+    pub lease_namespace: String,
     /// Which cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,

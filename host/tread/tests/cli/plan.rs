@@ -109,6 +109,7 @@ fn what_only_a_cluster_would_use_is_a_usage_error_without_one() {
         &["--delete"][..],
         &["--pool", "worker"],
         &["-n", "tread-system"],
+        &["--lease-namespace", "leases"],
         &["--context", "a"],
         &["--kubeconfig", "a"],
     ] {

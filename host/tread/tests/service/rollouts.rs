@@ -167,7 +167,7 @@ fn nodes_are_listed_with_what_they_do_have_and_want_and_who_holds_them() {
     assert_eq!(lines[3][7..], ["alice", "waits: alice holds it"]);
     assert_eq!(cluster.said(&["nodes", "--pool", "worker"]).lines().count(), lines.len());
     let (code, _, err) = cluster.tread(&["nodes", "--pool", "workers"]);
-    assert!(code == 1 && err.contains("no Rollout workers"), "{code} {err}");
+    assert!(code == 2 && err.contains("no Rollout workers"), "{code} {err}");
 
     let json: Value = serde_json::from_str(&cluster.said(&["nodes", "-o", "json"])).unwrap();
     let node = &json["items"][1];
@@ -343,7 +343,7 @@ fn a_pool_is_paused_resumed_and_retried_by_what_an_admin_says() {
     }
     for verb in ["pause", "resume", "retry", "stop"] {
         let (code, _, err) = cluster.tread(&["rollout", verb, "workers"]);
-        assert!(code == 1 && err.contains("no Rollout workers"), "{verb}: {err}");
+        assert!(code == 2 && err.contains("no Rollout workers"), "{verb}: {err}");
     }
 }
 
