@@ -55,8 +55,13 @@ pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
     check_arguments(args)?;
     let module = file::read(&args.file)?;
     let settings = args.settings.as_deref().map(read_settings).transpose()?;
+    let of_settings = settings.as_ref().map_or(0, |it| it.text.len());
+    // Settings of that size are not worth a look at what they say.
+    if of_settings > module.len() {
+        check_fits(module.len(), of_settings)?;
+    }
     let policy = load(args, &module, settings.as_ref())?;
-    check_fits(module.len(), settings.as_ref().map_or(0, |it| it.text.len()))?;
+    check_fits(module.len(), of_settings)?;
     check_name(&policy.identity.policy, Some(policy.identity.digest))?;
     warn_of_wide(&policy.claims);
     let manifest = Manifest {

@@ -402,7 +402,7 @@ mod tests {
     fn the_status_of_an_answer_says_what_to_do_next() {
         for (code, outcome) in [
             (400, CallOutcome::Refused),
-            (401, CallOutcome::Forbidden),
+            (401, CallOutcome::Unauthenticated),
             (403, CallOutcome::Forbidden),
             (404, CallOutcome::Gone),
             (409, CallOutcome::Conflict),

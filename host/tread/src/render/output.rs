@@ -7,7 +7,7 @@ use clap::ValueEnum;
 pub enum ListOutput {
     /// A table
     Human,
-    /// A table with more
+    /// A table, with more columns where there are any
     Wide,
     /// For a script
     Json,

@@ -93,7 +93,7 @@ fn a_command_runs_while_its_node_is_held_and_ends_as_it_does() {
     assert_eq!(cluster.lease(&[&hold[..], &["sh", "-c", "kill -9 $$"]].concat()).0, 137);
     assert_eq!(cluster.listed("node-0"), Value::Null, "it is given back");
     let (code, _, err) = cluster.lease(&["hold", "node-0", "--", "/no/such/program"]);
-    assert!(code == 1 && err.contains("/no/such/program cannot be run"), "{err}");
+    assert!(code == 125 && err.contains("/no/such/program cannot be run"), "{err}");
     assert_eq!(cluster.listed("node-0"), Value::Null);
 
     assert_eq!(cluster.lease(&["acquire", "node-0", "--holder", "bob"]).0, 0);

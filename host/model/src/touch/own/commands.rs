@@ -2,7 +2,7 @@
 //! program or a script does is its owner's affair.
 
 use super::directives::is_known_property;
-use super::systemctl::{self, units_of};
+use super::systemctl::{self, BACKTICK, units_of};
 
 /// The programs by which the system ends or sleeps, whatever stands behind them.
 const ENDING: [&str; 14] = [
@@ -209,10 +209,6 @@ const KERNEL: [&str; 4] = ["/sysrq", "sysrq-trigger", "/sys/power/", "/dev/watch
 const QUOTES: [char; 2] = ['"', '\''];
 /// What ends a command in a shell.
 const SEPARATORS: [char; 7] = [BACKTICK, '(', ')', ';', '&', '|', '\n'];
-
-/// What stands around a command whose output a shell puts in its place. In a word it stands for that
-/// output.
-pub(super) const BACKTICK: char = '`';
 
 /// Commands of more words are not looked into, and count as the worst.
 const MOST_WORDS: usize = 512;

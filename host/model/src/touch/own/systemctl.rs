@@ -2,11 +2,14 @@
 //! 252 to 259, with the older names that these still take (`src/systemctl`: `verbs[]`, `unit_actions[]`
 //! and `options[]`).
 
-use super::commands::BACKTICK;
 use super::names::mounts_of;
 use super::needed::is_missed;
 use crate::touch::{ends_the_system, touch_gently};
 use crate::unit_name::kind_of_unit;
+
+/// What stands around a command whose output a shell puts in its place. In a word it stands for that
+/// output.
+pub(super) const BACKTICK: char = '`';
 
 /// The verbs by which the system ends, sleeps, or has all but a few of its units stopped. Loginctl has
 /// some of them, too.

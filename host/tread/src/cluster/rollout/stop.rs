@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tread_console::exit::Exit;
 use tread_console::print::line;
+use tread_kube::asking::PATIENCE;
 
 /// Something that is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,14 +57,16 @@ pub(super) async fn run(
     }
     out.flush()?;
     let of = Asked { pools: &pools, all: asked.is_empty() };
-    let watching = before(deadline, Watching::begin(cluster, leases, Some(namespace))).await;
+    // However short it is: what is left is said in any case.
+    let listed_by = deadline.map(|deadline| deadline.max(Instant::now() + PATIENCE));
+    let watching = before(listed_by, Watching::begin(cluster, leases, Some(namespace))).await;
     let Some(watching) = watching else { bail!("{UNKNOWN}") };
     let mut watching = watching?;
     let mut shown = Vec::new();
     loop {
         let mut left = left(&watching.known, &of);
         if !left.iter().any(Left::goes_on) {
-            let Some(afresh) = before(deadline, watching.afresh()).await else {
+            let Some(afresh) = before(listed_by, watching.afresh()).await else {
                 bail!("{UNKNOWN}")
             };
             left = self::left(&afresh?, &of);
