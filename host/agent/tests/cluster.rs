@@ -328,6 +328,7 @@ pub(crate) fn order(
     plan.steps = steps.to_vec();
     plan.digest = plan.computed_digest();
     let order = UpdateOrder {
+        failed_at: None,
         operation: operation(number),
         config: after.name.clone(),
         disrupts,

@@ -183,6 +183,7 @@ async fn write_order(
     if written.escalated.is_none() {
         written.escalated = order::escalated_by(read.seen.report, order, now);
     }
+    written.failed_at = order::failed_at(&read.update, &written, now);
     update.spec.order = Some(written);
     order::set_cordon(&mut update, order.cordon);
     update.metadata.managed_fields = None;

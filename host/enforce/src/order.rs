@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::Value;
 use std::sync::Arc;
+use tread_kube::api::NodeUpdate;
 use tread_kube::api::node_update::{ConfigName, UpdateDisrupts, UpdateOrder, UpdateStage};
 use tread_kube::dated::timestamp;
 use tread_kube::node_lease::operation_text;
@@ -102,6 +103,7 @@ pub(crate) fn written(
         unwell: order.unwell,
         hands_on: order.hands_on.map(|at| MicroTime(timestamp(at))),
         retries,
+        failed_at: of_this.and_then(|before| before.failed_at.clone()),
         tried,
         escalated,
         withdrawn,
@@ -117,6 +119,13 @@ pub(crate) fn escalated_by(report: Option<Report>, order: &Order, now: Time) -> 
     let of_this = report.filter(|report| report.operation == order.operation)?;
     let needs_boot = of_this.phase == Phase::NeedsBoot && order.disrupts == Disrupts::Reboot;
     needs_boot.then(|| MicroTime(timestamp(now)))
+}
+
+/// When what an order retries failed: this update says so last, before the order is written.
+pub(crate) fn failed_at(update: &NodeUpdate, order: &UpdateOrder, now: Time) -> Option<MicroTime> {
+    let known = order.failed_at.clone();
+    let since = order.retries.as_ref().and_then(|_| update.failed_at(now)).map(MicroTime);
+    known.or(since)
 }
 
 /// Whether an order that left its node unwell, or was not ended, had no boot: its steps failed, and

@@ -50,6 +50,7 @@ fn instructed(stage: UpdateStage, steps: &[Step], disrupts: UpdateDisrupts) -> I
         unwell: false,
         hands_on: None,
         retries: None,
+        failed_at: None,
         tried: 0,
         escalated: None,
         go_since: None,

@@ -4,6 +4,7 @@
 
 use super::by::By;
 use super::marks::{is_of, is_quiet};
+use super::state::is_lost;
 use crate::order;
 use tread_cluster::pools::Place;
 use tread_kube::api::NodeUpdate;
@@ -21,6 +22,8 @@ pub(crate) struct Outside {
     pub(crate) ends_with: (ConfigName, Digest),
     /// Whether it counts as one more that is down.
     pub(crate) is_down: bool,
+    /// Whether its agent is taken for lost.
+    pub(crate) is_lost: bool,
     /// Why it is in no pool, and what becomes of it.
     pub(crate) why: String,
 }
@@ -51,6 +54,7 @@ fn one(name: &str, place: &Place, by: By<'_>) -> Option<Outside> {
         pool: slot.map_or_else(last, |taken| taken.pool.clone()),
         ends_with: update.and_then(ends_with).unwrap_or((ConfigName::default(), NOTHING)),
         is_down: slot.is_some_and(|taken| taken.slot.unavailable),
+        is_lost: is_lost(update, by.now, by.lost_after),
         why: why(place, is_unwell),
     })
 }

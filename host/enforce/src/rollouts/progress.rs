@@ -55,7 +55,11 @@ pub(crate) fn waiting(pool: &OfPool, since: Option<&Time>) -> Vec<WaitingNode> {
 pub(crate) fn sentence(pool: &OfPool) -> String {
     let Counts { nodes, updated, under_way, failed, .. } = Counts::of(pool);
     if let Some((_, why)) = &pool.not_made {
-        return why.clone();
+        let failing = pool
+            .failing
+            .first()
+            .map(|(node, why)| format!("; {node}: {why}{}", and_more(pool.failing.len(), 1)));
+        return format!("{why}{}", failing.unwrap_or_default());
     }
     if let Some(why) = &pool.halted {
         return why.clone();

@@ -188,6 +188,7 @@ impl Rolling {
         }
         if !self.settings.leads.now() {
             self.reporter.forget(&self.settings.acts.metrics, Instant::now());
+            self.writer.rest();
             self.rest();
             return;
         }

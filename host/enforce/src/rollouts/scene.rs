@@ -27,7 +27,7 @@ use tread_kube::held::Maintained;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Limits, Time};
 use tread_model::rollout::{
-    self, Budget, Node, Opening, State, Turns, cap_of_all, opening, soft_limit, waits_to_boot,
+    self, Budget, Node, Opening, State, Turns, Why, cap_of_all, opening, soft_limit, waits_to_boot,
 };
 
 /// How many nodes may get a soft plan at a time, unless an admin says otherwise.
@@ -176,7 +176,7 @@ impl Scene {
 
     /// Brings to its end what was begun on a node that is in no pool any more.
     fn ends(&mut self, node: Outside, by: By<'_>) {
-        let Outside { name, pool, ends_with, why, .. } = node;
+        let Outside { name, pool, ends_with, is_lost, why, .. } = node;
         if let Some(pool) = self.pools.get_mut(&pool) {
             let failure = by.stuck.failure(&name).map(|why| format!("; {why}")).unwrap_or_default();
             // Whatever else keeps the pool, its other nodes wait for this one's slot.
@@ -194,7 +194,7 @@ impl Scene {
             needs_agent: false,
             is_quiet: false,
             ordered: Some(ends_with),
-            is_lost: false,
+            is_lost,
             is_outside: true,
         };
         self.nodes.insert(name, node);
@@ -339,39 +339,35 @@ impl OfPool {
             let update = update.filter(|update| is_of(update, &facts.uid));
             let maintained = by.moment.maintained.get(name).copied().unwrap_or_default();
             let (mut plan, mut is_planned) = (None, true);
+            let against = |target| Against {
+                target,
+                retry_before: rollout.and_then(|it| it.spec.retry_failed_before.as_ref()),
+                retry: rollout.and_then(|rollout| retry_of(&rollout.spec)),
+                now: by.now,
+                lost_after: by.lost_after,
+                overwrites: rollout.is_some_and(|it| it.spec.new_nodes == NewNodes::Overwrite),
+                form: by.form,
+            };
             let standing = match made {
-                Some(made) => {
-                    let retry = rollout.and_then(|it| it.spec.retry_failed_before.as_ref());
-                    let new = rollout.map(|it| it.spec.new_nodes).unwrap_or_default();
-                    let against = Against {
-                        target: made.digest,
-                        retry_before: retry,
-                        retry: rollout.and_then(|rollout| retry_of(&rollout.spec)),
-                        now: by.now,
-                        lost_after: by.lost_after,
-                        overwrites: new == NewNodes::Overwrite,
-                        form: by.form,
+                Some(made) => standing(update, against(made.digest), |from| {
+                    let from_to = FromTo {
+                        from: from.to_owned(),
+                        pool: pool.name.clone(),
+                        to: made.name.clone(),
                     };
-                    standing(update, against, |from| {
-                        let from_to = FromTo {
-                            from: from.to_owned(),
-                            pool: pool.name.clone(),
-                            to: made.name.clone(),
-                        };
-                        let planned = by.plans.of(&from_to);
-                        asked.insert(from_to);
-                        match &planned {
-                            Planned::Ready(_, of) => plan.clone_from(of),
-                            Planned::TooLarge(bytes) => {
-                                of_pool.too_large.push((name.clone(), *bytes));
-                            }
-                            Planned::NotYet | Planned::Failed(_) | Planned::Refused(_) => {}
+                    let planned = by.plans.of(&from_to);
+                    asked.insert(from_to);
+                    match &planned {
+                        Planned::Ready(_, of) => plan.clone_from(of),
+                        Planned::TooLarge(bytes) => {
+                            of_pool.too_large.push((name.clone(), *bytes));
                         }
-                        is_planned = planned != Planned::NotYet;
-                        planned
-                    })
-                }
-                None => standing_without(update, rollout),
+                        Planned::NotYet | Planned::Failed(_) | Planned::Refused(_) => {}
+                    }
+                    is_planned = planned != Planned::NotYet;
+                    planned
+                }),
+                None => standing_without(update, rollout, against),
             };
             let is_due = matches!(standing.state, State::Due(_)) && standing.not_yet.is_none();
             let taken = is_due.then(|| held(name, facts, by)).flatten();
@@ -460,6 +456,8 @@ impl OfPool {
                 step_failed: standing.step_failed,
                 went_back: standing.went_back,
                 lost: standing.lost.is_some(),
+                unwell: standing.unwell,
+                has_slot: has_slot(name, by),
                 state: standing.state,
             });
         }
@@ -536,8 +534,14 @@ impl OfPool {
                 self.boot_later.insert(node.name.clone());
             }
         }
-        if self.halted.is_some() {
+        if let Some(why) = &self.halted {
             self.turns.next.clear();
+            let needs_boot = self.nodes.iter().filter(|node| node.state == State::NeedsBoot);
+            for node in needs_boot {
+                if self.boot_later.insert(node.name.clone()) {
+                    self.turns.waits.push((node.name.clone(), Why::Held(why.clone())));
+                }
+            }
         }
         let due = self.nodes.iter().filter_map(|node| match node.state {
             State::Due(disrupts) => Some((node.name.as_str(), disrupts)),
@@ -555,6 +559,12 @@ impl OfPool {
             }
         }
     }
+}
+
+/// Whether a node has a slot as one that is down.
+fn has_slot(name: &str, by: By<'_>) -> bool {
+    let slots = by.moment.slots.as_ref().ok();
+    slots.and_then(|slots| slots.taken.get(name)).is_some_and(|taken| taken.slot.unavailable)
 }
 
 /// Why a node is taken for lost, and what that means.

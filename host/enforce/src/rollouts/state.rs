@@ -37,6 +37,8 @@ pub(crate) struct Standing {
     pub(crate) lost: Option<Lost>,
     /// Whether it went back from this config, and nobody asked to try again after that.
     pub(crate) went_back: bool,
+    /// Whether it is begun again by itself after an operation left it unwell, and has not got there.
+    pub(crate) unwell: bool,
 }
 
 /// Why a node is taken for lost, and since when its agent may carry its order out.
@@ -80,7 +82,8 @@ pub(crate) fn standing(
     planned: impl FnOnce(&str) -> Planned,
 ) -> Standing {
     let mut standing = by_order(update, against, planned);
-    standing.lost = lost(update, against, standing.state);
+    let Against { retry_before, now, lost_after, .. } = against;
+    standing.lost = lost(update, retry_before, (now, lost_after), standing.state);
     if standing.lost.is_some() && standing.state != WRITES {
         standing.state = State::Failed;
     }
@@ -129,13 +132,18 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Sta
 /// Whether the agent of a node did not end its order in time, nor turned back where the order is
 /// withdrawn, or ended it and the node is not proved: it may never come back. It is waited for once
 /// more after an admin asked to try again.
-fn lost(update: Option<&NodeUpdate>, against: Against<'_>, state: State) -> Option<Lost> {
+fn lost(
+    update: Option<&NodeUpdate>,
+    retry_before: Option<&At>,
+    (now, lost_after): (Time, Duration),
+    state: State,
+) -> Option<Lost> {
     let order = update?.spec.order.as_ref()?;
     let is_given = matches!(order.stage, UpdateStage::Go | UpdateStage::Withdrawn);
     let since =
         order.go_since.as_ref().filter(|_| is_given && matches!(state, State::UnderWay(_)))?;
-    let waited_from = against.retry_before.map_or(since.0, |before| since.0.max(before.0));
-    if against.now.since(time(waited_from)?) <= against.lost_after {
+    let waited_from = retry_before.map_or(since.0, |before| since.0.max(before.0));
+    if now.since(time(waited_from)?) <= lost_after {
         return None;
     }
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
@@ -146,6 +154,14 @@ fn lost(update: Option<&NodeUpdate>, against: Against<'_>, state: State) -> Opti
         Some(Phase::Done | Phase::WentBack) => Some(Lost::NotReady(since)),
         _ => Some(Lost::NotEnded(since)),
     }
+}
+
+/// Whether the agent of a node that is in no pool is taken for lost: nobody retries it there.
+pub(crate) fn is_lost(update: Option<&NodeUpdate>, now: Time, lost_after: Duration) -> bool {
+    let order = update.and_then(|update| order::read(update.spec.order.as_ref()?).ok());
+    let report = update.and_then(|update| order::report(update.status.as_ref()?));
+    let state = order.and_then(|order| under_way(&order, report));
+    state.is_some_and(|state| lost(update, None, (now, lost_after), state).is_some())
 }
 
 /// The same by what was ordered. `planned` says what it takes to get there from what it has.
@@ -165,6 +181,7 @@ fn by_order(
         step_failed: false,
         lost: None,
         went_back: false,
+        unwell: false,
     };
     let Some(update) = update else {
         return due(Disrupts::Reboot, Some("its NodeUpdate is not there yet".to_owned()));
@@ -192,6 +209,7 @@ fn by_order(
         step_failed: false,
         lost: None,
         went_back: false,
+        unwell: false,
     };
     let retried = || {
         let failed_at = update.failed_at(against.now);
@@ -206,9 +224,13 @@ fn by_order(
             State::Failed if retried() || again.is_some_and(|at| at <= against.now) => Standing {
                 state: State::Due(Disrupts::Reboot),
                 retries: status.and_then(|status| status.operation.clone()),
+                unwell: !retried(),
                 ..is(state, true)
             },
-            state => Standing { again, ..is(state, true) },
+            state => {
+                let unwell = order.config == target && retries_by_itself(update, against);
+                Standing { again, unwell, ..is(state, true) }
+            }
         };
     }
     let has = current.is_some_and(|it| Digest::parse(&it.digest) == Some(against.target));
@@ -255,15 +277,38 @@ fn by_order(
     }
 }
 
-/// How a node stands while the config of its pool is not made: it has what the Rollout names, the
-/// last one that was, or waits.
-pub(crate) fn standing_without(update: Option<&NodeUpdate>, rollout: Option<&Rollout>) -> Standing {
+/// How a node stands while the config of its pool is not made: it is on its way to what it was
+/// ordered, has what the Rollout names, the last one that was, or waits.
+pub(crate) fn standing_without<'a>(
+    update: Option<&NodeUpdate>,
+    rollout: Option<&Rollout>,
+    against: impl FnOnce(Digest) -> Against<'a>,
+) -> Standing {
+    let order = update.and_then(|update| order::read(update.spec.order.as_ref()?).ok());
+    let report = update.and_then(|update| order::report(update.status.as_ref()?));
+    if let Some(order) = order
+        && let Some(state) = under_way(&order, report)
+    {
+        let Against { retry_before, now, lost_after, .. } = against(order.config.0);
+        let lost = lost(update, retry_before, (now, lost_after), state);
+        let failed = lost.is_some() && state != WRITES;
+        return Standing {
+            state: if failed { State::Failed } else { state },
+            is_under_way: true,
+            lost,
+            ..without(None)
+        };
+    }
     let current = update.and_then(|update| update.status.as_ref()?.current.as_ref());
     let last = rollout.and_then(|rollout| rollout.status.as_ref()?.target.as_ref());
     let has_it = current.zip(last).is_some_and(|(current, last)| current.digest == last.digest);
+    without((!has_it).then(|| "the config of its pool is not made".to_owned()))
+}
+
+fn without(not_yet: Option<String>) -> Standing {
     Standing {
-        state: if has_it { State::Updated } else { State::Due(Disrupts::Reboot) },
-        not_yet: (!has_it).then(|| "the config of its pool is not made".to_owned()),
+        state: if not_yet.is_none() { State::Updated } else { State::Due(Disrupts::Reboot) },
+        not_yet,
         came_softly: false,
         is_under_way: false,
         retries: None,
@@ -272,6 +317,7 @@ pub(crate) fn standing_without(update: Option<&NodeUpdate>, rollout: Option<&Rol
         step_failed: false,
         lost: None,
         went_back: false,
+        unwell: false,
     }
 }
 
@@ -287,6 +333,13 @@ fn again(update: &NodeUpdate, order: &Order, against: Against<'_>) -> Option<Tim
     let is_same = order.config == Config(against.target);
     let tried = update.spec.order.as_ref().filter(|_| is_same).map_or(0, |order| order.tried);
     against.retry?.at(since, tried)
+}
+
+/// Whether a node's order tries again what failed, and nobody asked for that since.
+fn retries_by_itself(update: &NodeUpdate, against: Against<'_>) -> bool {
+    let order = update.spec.order.as_ref().filter(|order| order.retries.is_some());
+    let failed = order.and_then(|order| order.failed_at.as_ref());
+    failed.is_some_and(|at| against.retry_before.is_none_or(|before| at.0 >= before.0))
 }
 
 fn phase_of(order: &Order, report: Option<Report>) -> Option<Phase> {

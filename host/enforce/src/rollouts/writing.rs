@@ -105,6 +105,12 @@ impl Writer {
         &self.not_written
     }
 
+    /// Another replica writes: what could not be written is no matter of this one.
+    pub(crate) fn rest(&mut self) {
+        self.not_before = None;
+        self.backoff.reset();
+    }
+
     /// Begins to write.
     pub(crate) fn begin(&mut self, settings: &Settings, writes: Writes) {
         (self.was_busy, self.not_before) = (false, None);

@@ -108,6 +108,10 @@ pub struct UpdateOrder {
     /// of it on the node is given up for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<String>,
+    /// When that operation failed: whether it is tried again by itself, or since somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<TimeShape>")]
+    pub failed_at: Option<MicroTime>,
     /// How often a node that an operation left unwell was begun again for this config, whoever
     /// asked for it.
     #[serde(default, skip_serializing_if = "is_zero")]

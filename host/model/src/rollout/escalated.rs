@@ -50,6 +50,8 @@ mod tests {
             step_failed: true,
             went_back: false,
             lost: false,
+            unwell: false,
+            has_slot: false,
             state,
         };
         let needs = node(State::NeedsBoot, false);

@@ -30,6 +30,11 @@ pub struct Node {
     pub went_back: bool,
     /// Whether its agent did not end in time what only writes: the others do not wait for it.
     pub lost: bool,
+    /// Whether an operation left it unwell, and it is begun again by itself, and not because somebody
+    /// asked: until that has ended well, nobody can say that the config is good.
+    pub unwell: bool,
+    /// Whether it has a slot as one that is down.
+    pub has_slot: bool,
     /// How it stands.
     pub state: State,
 }
@@ -52,7 +57,7 @@ pub enum State {
 impl Node {
     /// Whether it halts the rollout.
     pub(super) fn has_failed(&self) -> bool {
-        matches!(self.state, State::NeedsBoot | State::Failed)
+        matches!(self.state, State::NeedsBoot | State::Failed) || self.unwell
     }
 
     /// Whether it stops plans without a boot: the step that failed there may fail on others too, and
@@ -69,6 +74,6 @@ impl Node {
     /// Whether it counts as unavailable, for any reason.
     pub fn is_down(&self) -> bool {
         let drains = matches!(self.state, State::UnderWay(disrupts) if disrupts.drains());
-        !self.ready || drains || self.state == State::Failed
+        !self.ready || drains || self.has_slot || self.state == State::Failed
     }
 }

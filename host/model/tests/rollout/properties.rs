@@ -42,6 +42,8 @@ prop_compose! {
             step_failed,
             went_back: false,
             lost,
+            unwell: false,
+            has_slot: false,
             state,
         }
     }

@@ -74,6 +74,10 @@ struct NodeText {
     went_back: bool,
     #[serde(default)]
     lost: bool,
+    #[serde(default)]
+    unwell: bool,
+    #[serde(default)]
+    has_slot: bool,
     held: Option<String>,
 }
 
@@ -118,6 +122,8 @@ impl NodeText {
             step_failed: self.step_failed,
             went_back: self.went_back,
             lost: self.lost,
+            unwell: self.unwell,
+            has_slot: self.has_slot,
             state: match self.is {
                 Is::Due => State::Due(disrupts.unwrap()),
                 Is::Updated => State::Updated,
@@ -193,6 +199,8 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         step_failed: false,
         went_back: false,
         lost: false,
+        unwell: false,
+        has_slot: false,
         state,
     };
     let down = (0..EACH).map(|at| node(format!("down-{at:04}"), false, State::Updated));

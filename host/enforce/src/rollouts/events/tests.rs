@@ -101,6 +101,8 @@ fn node(seen: &Seen) -> Node {
         step_failed: false,
         went_back: false,
         lost: false,
+        unwell: false,
+        has_slot: false,
         state: seen.state,
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::rollouts::known::Moment;
 use crate::rollouts::plans::Plans;
 use crate::rollouts::progress::sentence;
-use crate::rollouts::render::{Made, ToHave};
+use crate::rollouts::render::{Made, NotMade, ToHave};
 use crate::rollouts::sightings::Sightings;
 use crate::rollouts::stuck::AllStuck;
 use k8s_openapi::api::core::v1 as core;
@@ -274,6 +274,59 @@ fn no_node_is_begun_before_the_rollout_of_its_pool_is_there() {
     let pool = &world.rollout("worker", None).seen().pools["worker"];
     assert!(sentence(pool).starts_with("its Rollout is not there yet"), "{}", sentence(pool));
     assert!(pool.turns.next.is_empty());
+}
+
+#[test]
+fn no_node_boots_for_a_step_that_failed_before_the_rollout_of_its_pool_is_there() {
+    let world = World::default().pool("worker", 1).node("n", &["worker"]).made("worker", "new");
+    let world = world.ordered("n", "worker", "Softly", "NeedsBoot");
+    assert!(world.seen().aim("n").unwrap().1.limits.pool > 0);
+    let scene = world.rollout("worker", None).seen();
+    assert_eq!(scene.aim("n").unwrap().1.limits.pool, 0);
+    let waits = &scene.pools["worker"].turns.waits;
+    assert!(waits[0].1.to_string().contains("its Rollout is not there yet"), "{waits:?}");
+}
+
+#[test]
+fn one_that_failed_is_waited_for_in_all_pools_as_long_as_it_has_its_slot() {
+    let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": "worker"}, "spec": {"retryFailedBefore": "2030-01-01T00:00:00Z"}});
+    let world = World::default().pool("worker", 1).pool("infra", 1);
+    let world = world.node("a", &["worker"]).node("b", &["worker"]).node("c", &["infra"]);
+    let world = world.made("worker", "new").made("infra", "new");
+    // Somebody mends it, and an admin has asked to try it again.
+    let world = world.ordered("a", "worker", "Reboot", "Degraded").disrupted("a");
+    let scene = world.rollout("worker", Some(rollout)).seen();
+    let down: Vec<bool> = scene.pools["worker"].nodes.iter().map(Node::is_down).collect();
+    assert_eq!(down, [true, false]);
+    for pool in ["worker", "infra"] {
+        assert_eq!(scene.pools[pool].turns.next, Vec::<String>::new(), "{pool}");
+    }
+}
+
+#[test]
+fn a_node_that_is_lost_is_so_without_a_config_and_without_a_pool() {
+    let of = |world: World| {
+        let mut world = world;
+        let update = Arc::make_mut(world.updates.get_mut("n").unwrap());
+        let order = update.spec.order.as_mut().unwrap();
+        order.go_since =
+            Some(serde_json::from_value(json!("2020-01-01T00:00:00.000000Z")).unwrap());
+        world.now = tread_kube::dated::time("2026-01-01T00:00:00Z".parse().unwrap()).unwrap();
+        world
+    };
+    let world = World::default().pool("worker", 1).node("n", &["worker"]).made("worker", "new");
+    let mut world = of(world.ordered("n", "worker", "Reboot", "Begun"));
+    assert!(world.seen().aim("n").unwrap().0.is_lost);
+    let why = NotMade { word: "Conflict", why: "it cannot be made".to_owned() };
+    world.made.insert("worker".to_owned(), Err(why));
+    let scene = world.seen();
+    assert!(scene.aim("n").unwrap().0.is_lost);
+    let said = sentence(&scene.pools["worker"]);
+    assert!(said.starts_with("it cannot be made; n: its agent was to carry"), "{said}");
+    let world = World::default().pool("worker", 1).node("n", &[]).made("worker", "new");
+    let world = of(world.ordered("n", "worker", "Reboot", "Begun"));
+    assert!(world.seen().aim("n").unwrap().0.is_lost, "it is in no pool any more");
 }
 
 #[test]

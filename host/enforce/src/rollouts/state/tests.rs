@@ -42,6 +42,10 @@ fn against() -> Against<'static> {
     }
 }
 
+fn of_order(target: Digest) -> Against<'static> {
+    Against { target, ..against() }
+}
+
 fn stands(update: &NodeUpdate, retry_before: Option<&str>) -> Standing {
     let retry = retry_before.map(|at| At(at.parse().unwrap()));
     let against = Against { retry_before: retry.as_ref(), ..against() };
@@ -224,6 +228,38 @@ fn a_step_that_failed_stops_its_pool_until_it_is_retried_or_the_config_is_anothe
 }
 
 #[test]
+fn one_that_is_begun_again_by_itself_is_unwell_until_it_got_there_and_one_that_somebody_retries_is_not()
+ {
+    let degraded = update(Some(order("Go", "Reboot", TARGET, false)), Some("Degraded"), Some(OLD));
+    let retry = Retry { attempts: 3, first_after: Duration::from_secs(60) };
+    let now = time("2026-01-02T01:00:00Z".parse().unwrap()).unwrap();
+    let by_itself = Against { retry: Some(retry), now, ..against() };
+    let again = standing(Some(&degraded), by_itself, |_| Planned::NotYet);
+    assert_eq!((again.state, again.unwell), (State::Due(Disrupts::Reboot), true));
+    let asked = stands(&degraded, Some("2026-01-03T00:00:00Z"));
+    assert_eq!((asked.state, asked.unwell), (State::Due(Disrupts::Reboot), false));
+    let retries = |stage: &str, phase: &str, failed_at: &str| {
+        let mut order = order(stage, "Reboot", TARGET, true);
+        order["retries"] = json!("0".repeat(31) + "6");
+        order["failedAt"] = json!(failed_at);
+        update(Some(order), Some(phase), Some(OLD))
+    };
+    let failed_at = "2026-01-02T00:00:00.000000Z";
+    let begun = retries("Go", "Begun", failed_at);
+    assert!(stands(&begun, None).unwell);
+    assert!(stands(&begun, Some("2026-01-01T00:00:00Z")).unwell, "somebody asked before it failed");
+    assert!(!stands(&begun, Some("2026-01-03T00:00:00Z")).unwell, "somebody asks since it failed");
+    // What was ordered is another config by now.
+    let against_newer = Against { target: OLD, ..against() };
+    assert!(!standing(Some(&begun), against_newer, |_| Planned::NotYet).unwell);
+    let mut done = retries("Closed", "Done", failed_at);
+    done.spec.order.as_mut().unwrap().unwell = false;
+    done.status.as_mut().unwrap().current.as_mut().unwrap().digest = TARGET.to_string();
+    let done = stands(&done, None);
+    assert_eq!((done.state, done.unwell), (State::Updated, false));
+}
+
+#[test]
 fn a_plan_without_a_boot_that_left_its_node_unwell_stops_its_pool_as_a_step_does_that_failed() {
     let of = |disrupts: &str, stage: &str, phase: &str, unwell: bool, given: bool| {
         let mut order = order(stage, disrupts, TARGET, unwell);
@@ -364,11 +400,12 @@ fn while_no_config_is_made_nodes_have_the_last_one_or_wait() {
         (None, Some(OLD), false),
         (None, None, false),
     ] {
-        let standing = standing_without(Some(&update(None, None, current)), Some(&rollout(last)));
+        let standing =
+            standing_without(Some(&update(None, None, current)), Some(&rollout(last)), of_order);
         assert_eq!(standing.state == State::Updated, has_it, "{current:?} {last:?}");
         assert_eq!(standing.not_yet.is_none(), has_it, "{current:?} {last:?}");
     }
-    assert!(standing_without(None, None).not_yet.is_some());
+    assert!(standing_without(None, None, of_order).not_yet.is_some());
 }
 
 #[test]
@@ -410,6 +447,14 @@ fn an_agent_that_does_not_end_its_order_is_taken_for_lost_until_that_is_retried(
         assert_eq!(stands("Go", "Reboot", Some(phase), soon, None), (boots, false), "{phase}");
         assert_eq!(stands("Go", "Reboot", Some(phase), late, None), (State::Failed, true));
     }
+    // So it is while the config of its pool cannot be made.
+    let late_without = standing_without(
+        Some(&update(Some(order("Go", "Reboot")), Some("Begun"), Some(OLD))),
+        None,
+        |target| Against { target, now: time(late.parse().unwrap()).unwrap(), ..against() },
+    );
+    assert_eq!((late_without.state, late_without.is_under_way), (State::Failed, true));
+    assert!(late_without.lost.is_some());
     // What only writes disrupts nobody: it did not fail, and nobody waits for it.
     let writes = State::UnderWay(Disrupts::Nothing);
     assert_eq!(stands("Go", "Nothing", Some("Begun"), soon, None), (writes, false));
