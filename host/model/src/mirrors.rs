@@ -1,6 +1,7 @@
 //! ImageContentSourcePolicy, ImageDigestMirrorSet and ImageTagMirrorSet,
 //! rendered into `/etc/containers/registries.conf` as OpenShift renders them.
 
+mod leaving;
 mod order;
 mod registries;
 mod rerender;
@@ -8,6 +9,7 @@ mod scope;
 mod sets;
 
 pub use crate::path::REGISTRIES_CONF;
+pub use leaving::take_out_what_leaves;
 pub use rerender::{Rerendered, rerender};
 
 use crate::config::{File, NodeConfig, Origin, Source};
@@ -25,6 +27,16 @@ pub fn side<'a>(what: &str, inputs: &[Input<'a>]) -> Result<Side<'a>, Problems> 
 /// Reads both sides, each with its mirrors rendered.
 pub fn sides<'a>(old: &[Input<'a>], new: &[Input<'a>]) -> Result<(Side<'a>, Side<'a>), Problems> {
     let (old, new) = read::sides(old, new)?;
+    rendered_sides(old, new)
+}
+
+/// Both sides that were read, each with its mirrors rendered. What was rendered from the old objects into
+/// a file that both sides hold, and leaves with them, leaves it.
+pub fn rendered_sides<'a>(
+    old: Side<'a>,
+    mut new: Side<'a>,
+) -> Result<(Side<'a>, Side<'a>), Problems> {
+    take_out_what_leaves(&old, &mut new);
     Ok((rendered(old)?, rendered(new)?))
 }
 

@@ -25,7 +25,7 @@ use tread_engine::limits::Limits;
 use tread_engine::planner::{self, Planned};
 use tread_loading::sandbox;
 use tread_loading::shadow::policies_and_shadows;
-use tread_model::mirrors::rendered;
+use tread_model::mirrors::rendered_sides;
 use tread_model::plan::compare::Shadow;
 use tread_model::plan::{Plan, PlanOutcome};
 use tread_model::read;
@@ -44,7 +44,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let (old, new) = read::sides(&named(&old_files), &named(&new_files))?;
     let (old_source, new_source) = (Source::new(&old_files, &old), Source::new(&new_files, &new));
     let doubts = read::doubts(&old, &new);
-    let (old, new) = (rendered(old)?, rendered(new)?);
+    let (old, new) = rendered_sides(old, new)?;
     let reading = start.elapsed();
 
     let start = Instant::now();

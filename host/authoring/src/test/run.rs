@@ -17,7 +17,7 @@ use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
 use tread_loading::builtins;
 use tread_model::change::Change;
 use tread_model::diff::{compare, unchanged};
-use tread_model::mirrors::rendered;
+use tread_model::mirrors::{rendered, take_out_what_leaves};
 use tread_model::plan::{ChangeOutcome, Plan};
 use tread_model::read::{self, Input};
 use tread_model::rules;
@@ -108,7 +108,8 @@ impl Subject {
             );
         }
         let (old, new) = (objects(&case.old)?, objects(&case.new)?);
-        let (old, new) = read::sides(&inputs(&old), &inputs(&new))?;
+        let (old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
+        take_out_what_leaves(&old, &mut new);
         // Objects are numbered on each side: the problem is to say on which one.
         let (old, new) = (rendered(old).context("old")?, rendered(new).context("new")?);
         let (old, new) = (old.config, new.config);

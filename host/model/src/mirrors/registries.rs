@@ -155,6 +155,22 @@ impl Registries {
         Ok(())
     }
 
+    /// Takes their mirrors from those of these entries that have them of an outer scope which is one of
+    /// some.
+    pub(super) fn take_inherited(
+        &mut self,
+        inheriting: &BTreeSet<String>,
+        is_one: impl Fn(&str) -> bool,
+    ) {
+        let longest = self.registries.iter().map(|it| it.scope().len()).max().unwrap_or_default();
+        for registry in self.registries.iter_mut().filter(|it| inheriting.contains(it.scope())) {
+            let around = scopes_around(registry.scope(), longest.min(LONGEST));
+            if around.iter().any(|(outer, _)| is_one(outer)) {
+                registry.mirrors.clear();
+            }
+        }
+    }
+
     /// The scopes of those entries whose mirrors are those of a scope around them.
     pub(super) fn inheriting(&self) -> BTreeSet<String> {
         let with_mirrors = || self.registries.iter().filter(|it| !it.mirrors.is_empty());

@@ -1,7 +1,9 @@
 //! The reader that takes its time: all documents of one side, how they become one
 //! node config, and what is wrong with them.
 
-use super::document::{Document, Input, MirrorKind, MirrorObject, documents_and_problems};
+use super::document::{
+    Document, Input, MirrorKind, MirrorObject, documents_and_problems, without_documents,
+};
 use super::fields::{Fields, unknown};
 use super::layer::Layer;
 use super::makeup::{Makeup, is_base, merge_order};
@@ -59,10 +61,16 @@ pub(super) fn read(
             ..Problem::default()
         });
     }
+    // Lists without items stand beside what holds something: there may be no mirrors yet.
+    let mut has_any = false;
     for input in inputs {
         let (documents, mut problems) = documents_and_problems(input, NOTHING);
+        has_any |= !(documents.is_empty() && problems.is_empty());
         reading.problems.append(&mut problems);
         documents.into_iter().for_each(|document| reading.document(input.name, document));
+    }
+    if let (false, Some(first)) = (has_any, inputs.first()) {
+        reading.problems.push(without_documents(first, NOTHING));
     }
     reading.check_names();
     let makeup = match reading.check_rendered() {

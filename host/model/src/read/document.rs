@@ -68,12 +68,20 @@ pub struct MirrorObject {
 /// A document that says nothing is left out.
 pub fn document_values(input: &Input<'_>) -> Result<Vec<Document>, Problems> {
     let nothing = "holds no document: it is empty, or holds nothing but comments";
-    let (documents, problems) = documents_and_problems(input, nothing);
+    let (documents, mut problems) = documents_and_problems(input, nothing);
+    if documents.is_empty() && problems.is_empty() {
+        problems.push(without_documents(input, nothing));
+    }
     unless(problems, documents)
 }
 
+/// That a file has no document.
+pub(super) fn without_documents(input: &Input<'_>, nothing: &str) -> Problem {
+    Problem { file: input.name.to_owned(), message: nothing.to_owned(), ..Problem::default() }
+}
+
 /// As [`document_values`], with what could be read of a file that has problems.
-/// `nothing` is what to say of a file without a document.
+/// `nothing` is what to say of a file without a document, unless that is a list without items.
 pub(super) fn documents_and_problems(
     input: &Input<'_>,
     nothing: &str,
@@ -85,14 +93,13 @@ pub(super) fn documents_and_problems(
         Err(problem) => return (documents, vec![problem]),
     };
     let several = whole.len() > 1;
+    let has_list = whole.iter().any(|value| list_of(value).is_some());
     for (number, value) in (1usize..).zip(whole) {
         let label = if several { number.to_string() } else { String::new() };
         flatten(input.name, label, value, &mut documents, &mut problems);
     }
-    if documents.is_empty() && problems.is_empty() {
-        let mut report = Report::new(input.name, "");
-        report.problem("", nothing);
-        problems = report.into_problems();
+    if documents.is_empty() && problems.is_empty() && !has_list {
+        problems.push(without_documents(input, nothing));
     }
     (documents, problems)
 }

@@ -267,6 +267,15 @@ fn an_empty_file_and_a_directory_without_configs_say_what_is_expected() {
         let ran = plan(&bench, &[("empty.yaml", text)]);
         assert_error(&ran, &["empty.yaml: holds no document: expected at least one MachineConfig"]);
     }
+    let none = "apiVersion: v1\nitems: []\nkind: List\nmetadata: {resourceVersion: \"\"}\n";
+    let ran = plan(&bench, &[("none.yaml", none)]);
+    assert_error(&ran, &["none.yaml: holds no document: expected at least one MachineConfig"]);
+    // As there are no mirrors yet, or no more.
+    let good = bench.write("good.json", good("one"));
+    let none = bench.write("none.yaml", none);
+    let [good, none] = [&good, &none].map(|path| path.to_str().unwrap());
+    let ran = bench.tread(&["plan", "--old", good, "--old", none, "--new", good]);
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
     bench.write("notes/readme.txt", "hello");
     let ran = bench.tread(&["plan", "good.json", "notes"]);
     assert_error(&ran, &["notes has no file that ends in .yaml, .yml, .json or .ign"]);
