@@ -63,7 +63,9 @@ pub struct Sandbox(Arc<Inner>);
 
 struct Inner {
     options: Options,
-    serving: OnceLock<Result<Arc<Serving>, Failure>>,
+    serving: OnceLock<Arc<Serving>>,
+    /// Whoever sets it up: two at once would reserve its memory twice.
+    sets_up: Mutex<()>,
     cache: OnceLock<Option<Cache>>,
     room: Room,
     ahead: Ahead,
@@ -99,10 +101,10 @@ impl Sandbox {
     /// A sandbox in which nothing is set up yet.
     pub fn new(options: Options) -> anyhow::Result<Sandbox> {
         anyhow::ensure!(options.slots > 0, "a sandbox without slots runs nothing");
-        let (serving, cache) = (OnceLock::new(), OnceLock::new());
+        let (serving, sets_up, cache) = (OnceLock::new(), Mutex::new(()), OnceLock::new());
         let room = Room::new(options.code_bytes);
         let ahead = Ahead::default();
-        Ok(Sandbox(Arc::new(Inner { options, serving, cache, room, ahead })))
+        Ok(Sandbox(Arc::new(Inner { options, serving, sets_up, cache, room, ahead })))
     }
 
     /// The limits of all policies.
@@ -116,13 +118,18 @@ impl Sandbox {
     }
 
     fn serving(&self) -> Result<&Arc<Serving>, Failure> {
+        if let Some(serving) = self.0.serving.get() {
+            return Ok(serving);
+        }
+        let _alone = self.0.sets_up.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(serving) = self.0.serving.get() {
+            return Ok(serving);
+        }
         let Options { limits, slots, .. } = &self.0.options;
-        let made = self.0.serving.get_or_init(|| {
-            let serving = Serving::new(limits, *slots)
-                .map_err(|error| no_room(format!("the sandbox cannot be set up: {error:#}")))?;
-            Ok(Arc::new(serving))
-        });
-        made.as_ref().map_err(Clone::clone)
+        // What keeps it from being set up may pass: it is tried again at the next call.
+        let serving = Serving::new(limits, *slots)
+            .map_err(|error| no_room(format!("the sandbox cannot be set up: {error:#}")))?;
+        Ok(self.0.serving.get_or_init(|| Arc::new(serving)))
     }
 
     fn cache(&self) -> Option<&Cache> {

@@ -41,6 +41,8 @@ const PODS: u32 = 200;
 const NAMED: usize = 5;
 /// For so long an answer is as good as a new one.
 const LASTS: Duration = Duration::from_secs(60);
+/// How long before budgets are listed again that could not be.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// A budget that never lets a pod go, and its pods.
 #[derive(Debug, Clone)]
@@ -261,13 +263,13 @@ async fn pods(
     Ok(Some((listed.items, has_more)))
 }
 
-/// What was found last, for plans that are made one after the other.
+/// What was found last, for plans that are made one after the other, and until when it counts.
 #[derive(Debug, Default)]
 pub(super) struct Recent(Option<(Instant, Blockers)>);
 
 impl Recent {
-    /// Says in the plans that drain what would block them. Where budgets cannot be listed nothing
-    /// is said of them.
+    /// Says in the plans that drain what would block them. Where budgets cannot be listed, that is what
+    /// was found before, if anything was.
     pub(super) async fn note_in(
         &mut self,
         previewer: &Previewer,
@@ -277,14 +279,9 @@ impl Recent {
         if !wanted.values().flatten().any(|plan| drains(plan)) {
             return;
         }
-        let is_new = |(at, _): &(Instant, Blockers)| at.elapsed() < LASTS;
-        if !self.0.as_ref().is_some_and(is_new) {
+        if self.0.as_ref().is_none_or(|(until, _)| *until <= Instant::now()) {
             let found = Blockers::find(&previewer.client, &previewer.metrics).await;
-            let found = found.unwrap_or_else(|failed| {
-                tracing::debug!(error = %failed, "what would block drains is not known");
-                Blockers::default()
-            });
-            self.0 = Some((Instant::now(), found));
+            self.takes(found, Instant::now());
         }
         let Some((_, blockers)) = &self.0 else { return };
         let plans = wanted.values_mut().flatten();
@@ -292,11 +289,36 @@ impl Recent {
             blockers.note_in(Arc::make_mut(plan), cluster);
         }
     }
+
+    fn takes(&mut self, found: Result<Blockers, Failed>, now: Instant) {
+        let before = self.0.take().map(|(_, found)| found);
+        self.0 = Some(match found {
+            Ok(found) => (now + LASTS, found),
+            Err(failed) => {
+                tracing::debug!(error = %failed, "what would block drains is not known");
+                (now + AGAIN, before.unwrap_or_default())
+            }
+        });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_found_stays_where_budgets_cannot_be_listed_and_is_looked_for_again_soon() {
+        let (mut recent, now) = (Recent::default(), Instant::now());
+        let failed = || Call::new("list", "poddisruptionbudgets").refused("why".to_owned());
+        recent.takes(Err(failed()), now);
+        let (until, found) = recent.0.as_ref().unwrap();
+        assert_eq!((*until, found.found.len()), (now + AGAIN, 0));
+        recent.takes(Ok(Blockers { left_out: 3, ..Blockers::default() }), now);
+        assert_eq!(recent.0.as_ref().unwrap().0, now + LASTS);
+        recent.takes(Err(failed()), now);
+        let (until, found) = recent.0.as_ref().unwrap();
+        assert_eq!((*until, found.left_out), (now + AGAIN, 3));
+    }
 
     #[test]
     fn only_pods_on_the_nodes_of_a_plan_are_told_of_and_not_all_of_them() {

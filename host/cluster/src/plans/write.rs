@@ -23,6 +23,8 @@ use tread_kube::watching::Pruned;
 use tread_model::read::MACHINE_CONFIG_API;
 
 const PENDING: &str = "Pending";
+/// Why a plan is pending no more that lost its place to others.
+const LEFT_OUT: &str = "LeftOut";
 
 /// The DisruptionPlans of a pool, as they have to be and as they are.
 pub(super) struct OfPool<'p> {
@@ -101,8 +103,9 @@ pub(super) async fn write_pool(settings: &Settings, of_pool: OfPool<'_>) -> Wrot
                     None => over(pool, (name, standing), of_pool.known_since),
                 };
                 let is_over = finding.status != Some(true);
+                let since = since(standing, &finding.reason).unwrap_or(now.as_second());
                 note(name, end(settings, &api, (name, standing), finding, now).await);
-                is_over.then(|| now.as_second())
+                is_over.then_some(since)
             }
         };
         ended.extend(ended_at.map(|at| (at, name)));
@@ -201,11 +204,18 @@ fn keep_times(status: &mut DisruptionPlanStatus, standing: &Standing) {
     }
 }
 
-/// Since when a plan is over, where that was said already: it stays so.
+/// Since when a plan is over, where that was said already: it stays so. One that lost its place may be
+/// pending still, and is looked at again.
 fn ended_before(standing: &Standing) -> Option<i64> {
     let pending = standing.conditions.iter().find(|it| it.type_ == PENDING)?;
-    let is_over = pending.status != "True" && !standing.stale;
+    let is_over = pending.status != "True" && pending.reason != LEFT_OUT && !standing.stale;
     is_over.then(|| pending.last_transition_time.0.as_second())
+}
+
+/// Since when it is said of a plan that it is pending no more, for the same reason.
+fn since(standing: &Standing, reason: &str) -> Option<i64> {
+    let pending = standing.conditions.iter().find(|it| it.type_ == PENDING)?;
+    (pending.reason == reason).then(|| pending.last_transition_time.0.as_second())
 }
 
 /// What became of a plan that nothing makes necessary any more.
@@ -237,7 +247,7 @@ fn left_out(whole: &str) -> Finding {
     Finding {
         type_: PENDING,
         status: None,
-        reason: "LeftOut".to_owned(),
+        reason: LEFT_OUT.to_owned(),
         message: format!(
             "More changes are pending in this pool than have plans of their own: {whole} counts \
              them."
