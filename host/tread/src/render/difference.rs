@@ -101,11 +101,17 @@ fn lines(
         writeln!(out, "      {}", look.paint(Colour::Dim, text))?;
         return Ok(());
     }
+    // Where only one side has such ends of lines, they are what differs, and nobody sees them.
+    let shows_ends = before.contains("\r\n") != after.contains("\r\n");
+    let with_end = |text: &str| match text.ends_with('\r') && shows_ends {
+        true => format!("{} (a carriage return at the end)", clean(text)),
+        false => clean(text),
+    };
     for line in lines {
         let line = match line {
             Line::Context(text) => format!("  {}", clean(&text)),
-            Line::Removed(text) => look.paint(Colour::Red, format!("- {}", clean(&text))),
-            Line::Added(text) => look.paint(Colour::Green, format!("+ {}", clean(&text))),
+            Line::Removed(text) => look.paint(Colour::Red, format!("- {}", with_end(&text))),
+            Line::Added(text) => look.paint(Colour::Green, format!("+ {}", with_end(&text))),
             Line::Gap | Line::TooLong { .. } => look.paint(Colour::Dim, "…"),
         };
         writeln!(out, "      {line}")?;

@@ -188,6 +188,19 @@ fn what_a_config_holds_cannot_drive_the_terminal() {
 }
 
 #[test]
+fn ends_of_lines_are_shown_where_they_are_what_differs() {
+    let bench = Bench::new();
+    let shown = |old: &str, new: &str| {
+        let [old, new] = [old, new].map(|text| files(&[("/etc/unknown", text)]));
+        bench.plan(old, new, &["--diff", "always"]).out()
+    };
+    let out = shown("a\nb\n", "a\r\nb\r\n");
+    assert!(out.contains("- a\n") && out.contains("+ a (a carriage return at the end)\n"), "{out}");
+    let out = shown("a\r\nb\r\n", "a\r\nc\r\n");
+    assert!(out.contains("+ c\n") && !out.contains("carriage"), "{out}");
+}
+
+#[test]
 fn the_usage_is_checked_before_anything_is_read() {
     let bench = Bench::new();
     for args in [

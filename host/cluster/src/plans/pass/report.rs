@@ -68,6 +68,7 @@ pub(super) async fn report(
     }
     // Whoever leads reports.
     if !settings.leads.now() {
+        said.decisions = None;
         said.compared.unreported.clear();
         said.flagged.clear();
         said.unreported.clear();

@@ -172,7 +172,8 @@ impl Registry {
                 Err(Pending) => {
                     let before = entry.before.clone()?;
                     let object = Arc::clone(object);
-                    return Some(Chosen { object, is_final: false, ..before });
+                    let before = Chosen { object, is_final: false, ..before };
+                    return Some(before.if_approved(claims));
                 }
             }
         } else {
