@@ -10,6 +10,7 @@ mod sets;
 
 pub use crate::path::REGISTRIES_CONF;
 pub use leaving::take_out_what_leaves;
+pub use registries::data_url;
 pub use rerender::{Rerendered, rerender};
 
 use crate::config::{File, NodeConfig, Origin, Source};
@@ -110,10 +111,4 @@ fn render(base: Option<&Source<'_>>, sets: &sets::MirrorSets) -> Result<String, 
     };
     registries.add(sets)?;
     Ok(registries.to_text())
-}
-
-/// A data URL as the operator writes them.
-pub fn data_url(text: &str) -> String {
-    let data = base64_simd::STANDARD.encode_to_string(text.as_bytes());
-    format!("data:text/plain;charset=utf-8;base64,{data}")
 }

@@ -2,11 +2,11 @@
 //! of the old one already, as that of a rendered config or of `99-worker-generated-registries`. What the
 //! new objects no longer say is taken out of it.
 
-use super::registries::Registries;
+use super::registries::{Registries, data_url};
 use super::sets::{self, MirrorSets, Sets};
-use super::{REGISTRIES_CONF, data_url};
 use crate::config::{File, NodeConfig, Source};
 use crate::contents::decode;
+use crate::path::REGISTRIES_CONF;
 use crate::read::{MirrorObject, Side};
 use std::collections::BTreeMap;
 

@@ -290,6 +290,12 @@ impl Mirror {
     }
 }
 
+/// A data URL as the operator writes them.
+pub fn data_url(text: &str) -> String {
+    let data = base64_simd::STANDARD.encode_to_string(text.as_bytes());
+    format!("data:text/plain;charset=utf-8;base64,{data}")
+}
+
 fn text_line(out: &mut String, indent: &str, key: &str, text: &str) {
     line(out, indent, key, &Value::String(text.to_owned()));
 }
