@@ -290,7 +290,7 @@ worker: halted, since 1 node failed
     assert_eq!((&json["pool"], &json["isSeen"]), (&json!("worker"), &json!(true)));
     assert_eq!(json["status"]["waiting"][0]["node"], "node-2");
     let (code, _, err) = cluster.tread(&["rollout", "status", "workers"]);
-    assert_eq!(code, 1);
+    assert_eq!(code, 2);
     assert!(err.contains("no Rollout workers") && err.contains("infra, worker"), "{err}");
 }
 
