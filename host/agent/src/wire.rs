@@ -153,6 +153,11 @@ fn is_older(instructions: &Instructions, kept: &Kept) -> bool {
     kept.taken.as_ref().is_some_and(is_later)
 }
 
+/// Whether the node is another one by now, with the same name.
+fn is_of_another_node(instructions: &Instructions, kept: &Kept) -> bool {
+    instructions.uid.is_some() && kept.uid.is_some() && instructions.uid != kept.uid
+}
+
 /// Whether what the agent said is lost.
 fn is_lost(instructions: &Instructions, kept: &Kept) -> bool {
     instructions.adopt || is_older(instructions, kept) || is_given_after_its_end(instructions, kept)
@@ -220,7 +225,7 @@ impl Inner {
         self.says("");
         let is_first = self.is_first(instructions);
         self.keeps.change(|kept| {
-            if instructions.uid.is_some() && kept.uid.is_some() && instructions.uid != kept.uid {
+            if is_of_another_node(instructions, kept) {
                 *kept = std::mem::take(kept).anew();
             }
             if !instructions.joins {
@@ -245,7 +250,12 @@ impl Inner {
 
     /// The same while something is asked for: all is said again, where that is lost.
     fn says_again_what_is_lost(&self, instructions: &Instructions) {
-        if !self.is_first(instructions) || !is_lost(instructions, &self.keeps.get()) {
+        let kept = self.keeps.get();
+        // What was said of the node before is not said of this one.
+        if is_of_another_node(instructions, &kept) {
+            return;
+        }
+        if !self.is_first(instructions) || !is_lost(instructions, &kept) {
             return;
         }
         if let Err(error) = self.keeps.change(|kept| kept.written = None) {

@@ -1,6 +1,6 @@
 //! Asking the service whether something may begin, until it may.
 
-use super::{Inner, Wire};
+use super::{Inner, Wire, is_of_another_node};
 use crate::listening::Heard;
 use crate::service::Unheard;
 use crate::status::becomes;
@@ -171,11 +171,7 @@ impl Inner {
         }
         // A machine that joins is permitted a boot as it is now: it needs no order.
         let goes_on = brings && instructions.joins && what != What::Write;
-        if instructions.uid.is_some()
-            && kept.uid.is_some()
-            && instructions.uid != kept.uid
-            && !goes_on
-        {
+        if is_of_another_node(instructions, &kept) && !goes_on {
             return match what {
                 What::Write => turns("the node is another one by now, with this name"),
                 What::Unit | What::Boot => Now::Ends(MADE_ANEW),

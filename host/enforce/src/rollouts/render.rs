@@ -281,11 +281,17 @@ pub(crate) async fn deliver(
     cluster: &Cluster,
     made: &ToHave,
 ) -> Result<(), Failed> {
-    if made.of != MadeOfVersions::of(pool, cluster) {
+    let is_there = cluster.configs.contains_key(&made.name);
+    let is_named = pool.target.as_ref().is_some_and(|target| {
+        target.name == made.name
+            && target.sources.len() == made.sources.len()
+            && made.sources.iter().all(|name| target.sources.contains(name))
+    });
+    if is_there && is_named || made.of != MadeOfVersions::of(pool, cluster) {
         return Ok(());
     }
     let metrics = &settings.acts.metrics;
-    if !cluster.configs.contains_key(&made.name) {
+    if !is_there {
         let api: Api<MachineConfig> = Api::all(settings.acts.client.clone());
         let call = Call::new("create", CONFIGS);
         // It is rendered again, and then written.
@@ -298,11 +304,6 @@ pub(crate) async fn deliver(
             _ => {}
         }
     }
-    let is_named = pool.target.as_ref().is_some_and(|target| {
-        target.name == made.name
-            && target.sources.len() == made.sources.len()
-            && made.sources.iter().all(|name| target.sources.contains(name))
-    });
     if is_named {
         return Ok(());
     }

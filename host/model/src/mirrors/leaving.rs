@@ -1,6 +1,6 @@
-//! Mirrors that leave: a registries.conf that both sides hold may have been rendered from the objects
-//! of the old one already, as that of a rendered config or of `99-worker-generated-registries`. What the
-//! new objects no longer say is taken out of it.
+//! A registries.conf that both sides hold may have been rendered from the old side's mirror objects
+//! already: that of a rendered config, or of `99-worker-generated-registries`. Mirrors that the new
+//! side's objects no longer name are taken out of it.
 
 use super::registries::{Registries, data_url};
 use super::sets::{self, MirrorSets, Sets};
@@ -10,9 +10,9 @@ use crate::path::REGISTRIES_CONF;
 use crate::read::{MirrorObject, Side};
 use std::collections::BTreeMap;
 
-/// Takes out of the new side's registries.conf what the old side's objects were rendered into it, as far
-/// as the new side's objects say something else. Nothing is touched where the file is not the same on both
-/// sides, or was not rendered from those objects.
+/// Takes out of the new side's registries.conf the mirrors of the old side's objects, as far as the new
+/// side's objects say something else. Nothing is touched where the file is not the same on both sides, or
+/// was not rendered from the old side's objects.
 pub fn take_out_what_leaves(old: &Side<'_>, new: &mut Side<'_>) {
     if old.mirrors.is_empty() || says_the_same(&old.mirrors, &new.mirrors) {
         return;
@@ -31,11 +31,10 @@ pub fn take_out_what_leaves(old: &Side<'_>, new: &mut Side<'_>) {
 }
 
 fn says_the_same(old: &[MirrorObject], new: &[MirrorObject]) -> bool {
-    let said = |all: &[MirrorObject]| {
-        let all = all.iter().map(|it| (it.kind, it.name.clone(), it.value.clone()));
-        all.collect::<Vec<_>>()
+    let is_same = |it: &MirrorObject, other: &MirrorObject| {
+        it.kind == other.kind && it.name == other.name && it.value == other.value
     };
-    said(old) == said(new)
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| is_same(old, new))
 }
 
 fn place(config: &NodeConfig<'_>) -> Option<usize> {

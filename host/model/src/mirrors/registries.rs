@@ -155,17 +155,16 @@ impl Registries {
         Ok(())
     }
 
-    /// Takes their mirrors from those of these entries that have them of an outer scope which is one of
-    /// some.
+    /// Clears the mirrors of those `inheriting` entries that lie inside of a scope that `changes`.
     pub(super) fn take_inherited(
         &mut self,
         inheriting: &BTreeSet<String>,
-        is_one: impl Fn(&str) -> bool,
+        changes: impl Fn(&str) -> bool,
     ) {
         let longest = self.registries.iter().map(|it| it.scope().len()).max().unwrap_or_default();
         for registry in self.registries.iter_mut().filter(|it| inheriting.contains(it.scope())) {
             let around = scopes_around(registry.scope(), longest.min(LONGEST));
-            if around.iter().any(|(outer, _)| is_one(outer)) {
+            if around.iter().any(|(outer, _)| changes(outer)) {
                 registry.mirrors.clear();
             }
         }
