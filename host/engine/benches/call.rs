@@ -53,7 +53,7 @@ fn print(name: &str, medians: &Medians) {
     println!("{name:<16} {} {:>8.2}", cells.join(" "), further(medians));
 }
 
-/// A policy, and the floor in turns with it: the speed of a machine changes within a run.
+/// A policy, and both floors in turns with it: the speed of a machine changes within a run.
 fn measure(sandbox: &Sandbox, name: &str, component: &[u8]) {
     let module = sandbox.load(component, None).unwrap();
     let claims = [claim("file:/**", Effect::None, Effect::Refuse)];
@@ -61,18 +61,23 @@ fn measure(sandbox: &Sandbox, name: &str, component: &[u8]) {
         let changes = changes(count, 4096);
         let changes: Vec<&Change<'_>> = changes.iter().collect();
         let texts = floor::texts(&changes);
-        let floor = Floor::new(&texts);
-        let all: [&dyn Fn(); 2] =
-            [&|| ask(sandbox, &module, &changes, &claims), &|| floor.call(&texts)];
+        let made_for = Floor::made_for(&texts);
+        let growing = Floor::growing();
+        let all: [&dyn Fn(); 3] =
+            [&|| ask(sandbox, &module, &changes, &claims), &|| made_for.call(&texts), &|| {
+                growing.call(&texts)
+            }];
         medians(if count > 100 { 200 } else { 4000 }, all)
     });
-    let [policy, floor] = [0, 1].map(|at| medians.map(|it| it[at]));
+    let [policy, made_for, growing] = [0, 1, 2].map(|at| medians.map(|it| it[at]));
     print(name, &policy);
-    print("… the floor", &floor);
-    let ratios = policy.iter().zip(&floor).map(|(it, floor)| us(*it) / us(*floor));
-    let cells: Vec<String> = ratios.map(|ratio| format!("{ratio:>8.2}")).collect();
-    let further = further(&policy) / further(&floor);
-    println!("{:<16} {} {further:>8.2}", "… to the floor", cells.join(" "));
+    for (name, floor) in [("… made for them", made_for), ("… that grows", growing)] {
+        print(name, &floor);
+        let ratios = policy.iter().zip(&floor).map(|(it, floor)| us(*it) / us(*floor));
+        let cells: Vec<String> = ratios.map(|ratio| format!("{ratio:>8.2}")).collect();
+        let further = further(&policy) / further(&floor);
+        println!("{:<16} {} {further:>8.2}", "  ratio to it", cells.join(" "));
+    }
 }
 
 fn ask(

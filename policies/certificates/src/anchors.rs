@@ -6,6 +6,7 @@
 //! is taken for one certificate in DER. What p11-kit may read in another way
 //! than this is not compared at all.
 
+use std::collections::BTreeSet;
 use tread_guest_sdk::{Change, Content, State};
 
 /// What becomes of the trust that a file gives.
@@ -21,18 +22,38 @@ pub(crate) enum Trust {
     Unknown,
 }
 
-/// Compares the certificates of both sides; their order, repetition and what
-/// stands between them do not matter.
-pub(crate) fn compare(change: &Change) -> Trust {
-    let (Some(before), Some(after)) = (side(&change.before), side(&change.after)) else {
-        return Trust::Unknown;
-    };
-    if !before.iter().all(|block| after.contains(block)) {
-        Trust::Withdrawn
-    } else if before.len() == after.len() {
-        Trust::Same
-    } else {
-        Trust::Added
+/// The certificates of all files of trust anchors that change, on both sides: one that moves from
+/// file to file is trusted as before.
+#[derive(Debug, Default)]
+pub(crate) struct Anchors {
+    before: BTreeSet<Vec<u8>>,
+    after: BTreeSet<Vec<u8>>,
+}
+
+impl Anchors {
+    /// Of these files. What cannot be compared trusts nothing.
+    pub(crate) fn of<'c>(files: impl Iterator<Item = &'c Change>) -> Anchors {
+        let mut all = Anchors::default();
+        for file in files {
+            all.before.extend(side(&file.before).into_iter().flatten());
+            all.after.extend(side(&file.after).into_iter().flatten());
+        }
+        all
+    }
+
+    /// Compares the certificates of both sides of one of the files; their order, repetition and what
+    /// stands between them do not matter.
+    pub(crate) fn compare(&self, change: &Change) -> Trust {
+        let (Some(before), Some(after)) = (side(&change.before), side(&change.after)) else {
+            return Trust::Unknown;
+        };
+        if !before.iter().all(|block| self.after.contains(block)) {
+            Trust::Withdrawn
+        } else if after.iter().all(|block| self.before.contains(block)) {
+            Trust::Same
+        } else {
+            Trust::Added
+        }
     }
 }
 
@@ -142,6 +163,10 @@ mod tests {
         format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
     }
 
+    fn compare(change: &Change) -> Trust {
+        Anchors::of([change].into_iter()).compare(change)
+    }
+
     fn trust(before: &str, after: &str) -> Trust {
         compare(&test::file(PATH, before, after))
     }
@@ -158,6 +183,23 @@ mod tests {
         assert_eq!(trust(&a, &b), Trust::Withdrawn);
         assert_eq!(trust("", &a), Trust::Added);
         assert_eq!(trust(&a, ""), Trust::Withdrawn);
+    }
+
+    #[test]
+    fn a_certificate_that_moves_to_another_file_is_trusted_as_before() {
+        let (a, b) = (pem("QUJD"), pem("R0hJ"));
+        let other = "/etc/pki/ca-trust/source/anchors/b.pem";
+        let both = |before: &str, after: &str| {
+            let files = [test::file_removed(PATH, before), test::file_added(other, after)];
+            let all = Anchors::of(files.iter());
+            files.map(|file| all.compare(&file))
+        };
+        assert_eq!(both(&a, &a), [Trust::Same, Trust::Same]);
+        assert_eq!(both(&a, &format!("{b}{a}")), [Trust::Same, Trust::Added]);
+        assert_eq!(both(&format!("{a}{b}"), &a), [Trust::Withdrawn, Trust::Same]);
+        assert_eq!(both(&a, &b), [Trust::Withdrawn, Trust::Added]);
+        let own = format!("[p11-kit-object-v1]\n{a}");
+        assert_eq!(both(&a, &own), [Trust::Withdrawn, Trust::Unknown]);
     }
 
     #[test]

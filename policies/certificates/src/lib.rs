@@ -7,8 +7,9 @@ mod dropin;
 mod hosts;
 mod logins;
 
-use anchors::Trust;
+use anchors::{Anchors, Trust};
 use logins::Logins;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export, glob,
@@ -86,56 +87,64 @@ impl Policy for Certificates {
     ];
 
     fn classify((): &(), change: &Change, context: &Context<'_>) -> Verdict {
-        if change.id == "unit:iri-registry.service" {
-            return iri_unit(change);
-        }
-        let Some(path) = change.path() else { return Verdict::abstain() };
-        match path {
-            USER_BUNDLE if anchors::may_distrust(change) => not_compared(),
-            // As OpenShift does, also if a CA goes.
-            USER_BUNDLE => renew_trust("CRI-O reads the trusted CAs when it starts"),
-            KUBELET_CA => kubelet_ca(&change.after),
-            PULL_SECRET => pull_secret(&change.after),
-            PROVIDER_DROPIN if !dropin::is_about_providers(change) => Verdict::reboot(
-                "this drop-in of the kubelet sets more than the environment for credential \
-                 providers; nothing gentler than a reboot is known for that",
-            ),
-            PROVIDER_DROPIN => Verdict::restart(
-                KUBELET,
-                "the kubelet gets the environment for credential providers when it starts",
-            ),
-            IRI_SCRIPT => Verdict::restart(
-                IRI,
-                "the script runs when the internal release image registry starts",
-            ),
-            _ if glob::matches(ANCHORS, path) => anchor(change),
-            _ if glob::matches(PROVIDERS, path) => Verdict::restart(KUBELET, PROVIDERS_READ),
-            _ if glob::matches(IRI_FILES, path) => Verdict::restart(IRI, IRI_FILES_READ),
-            _ if glob::matches(REGISTRY_CERTS, path) => {
-                of_registry(path, &hosts::hosts(context)).unwrap_or_else(not_of_registries)
-            }
-            _ => Verdict::abstain(),
-        }
+        verdict(change, context, &OnceCell::new())
     }
 
-    fn classify_all(settings: &(), context: &Context<'_>) -> Vec<Verdict> {
-        let hosts = hosts::hosts(context);
+    fn classify_all((): &(), context: &Context<'_>) -> Vec<Verdict> {
+        let (hosts, anchors) = (hosts::hosts(context), OnceCell::new());
         let mut known: BTreeMap<&str, Verdict> = BTreeMap::new();
-        let mut verdict = |change: &Change| {
+        let mut of_each = |change: &Change| {
             let found = change.path().and_then(|path| hosts.get_key_value(hosts::host(path)?));
             match found {
                 Some((name, host)) => known.entry(name).or_insert_with(|| host.verdict()).clone(),
                 None if change.path().is_some_and(|path| glob::matches(REGISTRY_CERTS, path)) => {
                     not_of_registries()
                 }
-                None => Self::classify(settings, change, context),
+                None => verdict(change, context, &anchors),
             }
         };
-        context.changes.iter().map(&mut verdict).collect()
+        context.changes.iter().map(&mut of_each).collect()
     }
 }
 
 export!(Certificates);
+
+/// What it takes to apply a change. `anchors` are those of all changes, once somebody wants them.
+fn verdict(change: &Change, context: &Context<'_>, anchors: &OnceCell<Anchors>) -> Verdict {
+    if change.id == "unit:iri-registry.service" {
+        return iri_unit(change);
+    }
+    let Some(path) = change.path() else { return Verdict::abstain() };
+    match path {
+        USER_BUNDLE if anchors::may_distrust(change) => not_compared(),
+        // As OpenShift does, also if a CA goes.
+        USER_BUNDLE => renew_trust("CRI-O reads the trusted CAs when it starts"),
+        KUBELET_CA => kubelet_ca(&change.after),
+        PULL_SECRET => pull_secret(&change.after),
+        PROVIDER_DROPIN if !dropin::is_about_providers(change) => Verdict::reboot(
+            "this drop-in of the kubelet sets more than the environment for credential \
+             providers; nothing gentler than a reboot is known for that",
+        ),
+        PROVIDER_DROPIN => Verdict::restart(
+            KUBELET,
+            "the kubelet gets the environment for credential providers when it starts",
+        ),
+        IRI_SCRIPT => {
+            Verdict::restart(IRI, "the script runs when the internal release image registry starts")
+        }
+        _ if glob::matches(ANCHORS, path) => {
+            let is_anchor = |it: &&Change| it.path().is_some_and(|it| glob::matches(ANCHORS, it));
+            let all = || Anchors::of(context.changes.iter().filter(is_anchor));
+            anchor(anchors.get_or_init(all).compare(change))
+        }
+        _ if glob::matches(PROVIDERS, path) => Verdict::restart(KUBELET, PROVIDERS_READ),
+        _ if glob::matches(IRI_FILES, path) => Verdict::restart(IRI, IRI_FILES_READ),
+        _ if glob::matches(REGISTRY_CERTS, path) => {
+            of_registry(path, &hosts::hosts(context)).unwrap_or_else(not_of_registries)
+        }
+        _ => Verdict::abstain(),
+    }
+}
 
 fn of_registry(path: &str, hosts: &BTreeMap<&str, hosts::Host<'_>>) -> Option<Verdict> {
     hosts.get(hosts::host(path)?).map(hosts::Host::verdict)
@@ -150,8 +159,8 @@ fn renew_trust(reason: &str) -> Verdict {
 }
 
 /// Any anchor but the cluster's own bundle: more trust is gentle, less is not.
-fn anchor(change: &Change) -> Verdict {
-    match anchors::compare(change) {
+fn anchor(trust: Trust) -> Verdict {
+    match trust {
         Trust::Same => Verdict::restart(
             UPDATE_TRUST,
             "the same certificates are trusted as before; only the trust store is written again",

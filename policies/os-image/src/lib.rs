@@ -67,6 +67,12 @@ fn without_tag(reference: &str) -> (&str, Option<&str>) {
 }
 
 fn image_change(before: Option<&str>, after: Option<&str>) -> String {
+    if let (Some(before), Some(after)) = (before, after)
+        && Image::of(before) == Image::of(after)
+    {
+        // What a person needs of both is the same: `quay.io/os` and `quay.io/os:latest`.
+        return format!("from {before} to {after}");
+    }
     match (before.map(Image::of), after.map(Image::of)) {
         (Some(old), Some(new)) if old.repository == new.repository => {
             format!("{} from {} to {}", new.repository, old.version, new.version)
@@ -123,6 +129,10 @@ mod tests {
         assert_eq!(
             image("ostree-unverified-registry://quay.io/os:9.6", "quay.io/os:9.8"),
             "quay.io/os from 9.6 to 9.8"
+        );
+        assert_eq!(
+            image("quay.io/os", "quay.io/os:latest"),
+            "from quay.io/os to quay.io/os:latest"
         );
     }
 

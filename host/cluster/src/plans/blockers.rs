@@ -3,7 +3,8 @@
 //! for.
 //!
 //! Budgets are listed in pages, of which little is kept; pods only by the selector of such a
-//! budget, and not all of them. Nothing is watched or remembered beyond a minute.
+//! budget, and not all of them. Nothing is watched or remembered beyond a minute: while plans that drain
+//! are pending, it is looked for again every few minutes.
 
 use super::previewer::Previewer;
 use super::undrained::is_skipped;
@@ -128,7 +129,7 @@ impl Blockers {
 }
 
 /// Whether nodes are drained by a plan, whoever rolls it out.
-fn drains(plan: &Described) -> bool {
+pub(super) fn drains(plan: &Described) -> bool {
     let steps = plan.status.transitions.iter().flat_map(|way| &way.steps);
     let drains = steps.into_iter().any(|step| step.r#do == "drain");
     drains || matches!(plan.effect, Effect::Drain | Effect::Reboot)

@@ -36,11 +36,13 @@ const NODES_REPORTED: usize = 20;
 const TRIES: usize = 5;
 
 /// Writes how often each policy decided in the plans that wait; whether that
-/// went well.
+/// went well. The status of a new policy, which says what it is called in plans, may be on its way.
 pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64>) -> bool {
     let Some(objects) = list(settings).await else { return false };
+    let mut are_all = true;
     for object in objects {
         let status = object.status.as_ref();
+        are_all &= status.is_some_and(|status| status.state.is_some());
         let Some(name) = status.and_then(|status| status.name.as_ref()) else { continue };
         let count = counts.get(name).copied().unwrap_or_default();
         let is_said = status.and_then(|status| status.decisions).unwrap_or_default() == count;
@@ -49,7 +51,7 @@ pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64
             return false;
         }
     }
-    true
+    are_all
 }
 
 /// Reports, once for as long as it is true, pools that cannot be read and

@@ -1,6 +1,7 @@
 //! A pass over some pools: what their nodes will go through, and what has to be
 //! written and reported for it.
 
+mod again;
 mod plan;
 mod prepare;
 mod publish;
@@ -18,6 +19,7 @@ use prepare::prepare;
 use publish::publish;
 use report::{Reporting, Said, report};
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::Instant;
 use write::{Writing, Written, write};
 
 /// What a pass is over.
@@ -37,6 +39,9 @@ pub(super) struct PassOutcome {
     pub(super) again: BTreeSet<String>,
     /// Pools whose nodes have what they are to have.
     pub(super) rolled_out: BTreeSet<String>,
+    /// All pools in whose plans a policy failed for a moment, and when the first of them is planned again.
+    pub(super) momentary: BTreeSet<String>,
+    pub(super) momentary_at: Option<Instant>,
 }
 
 /// Plans for pools, one pass after the other, and remembers what each found.
@@ -65,13 +70,18 @@ impl Planning {
         let prepared = prepare(previewer, &pass.pools).await;
         let Planned { mut wanted, failed } = plan(previewer, &current, &prepared, planned).await;
         let cluster = &prepared.cluster;
-        if settings.leads.now() {
-            blockers.note_in(previewer, cluster, &mut wanted).await;
-        }
+        blockers.note_in(previewer, cluster, &mut wanted).await;
         flagged::note_in_all(cluster, &mut wanted);
         undrained::note_in_all(cluster, &mut wanted);
         publish(settings, previewer, cluster, &wanted);
         let mut outcome = PassOutcome::default();
+        for (name, again) in
+            planned.iter().filter_map(|(name, it)| Some((name, it.again.as_ref()?)))
+        {
+            outcome.momentary.insert(name.clone());
+            outcome.momentary_at =
+                Some(outcome.momentary_at.map_or(again.at, |at| at.min(again.at)));
+        }
         let is_empty = |(name, plans): (&String, &Vec<_>)| plans.is_empty().then(|| name.clone());
         outcome.rolled_out.extend(wanted.iter().filter_map(is_empty));
         outcome.again.extend(failed.into_keys());

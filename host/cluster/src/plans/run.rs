@@ -1,5 +1,6 @@
 //! The controller: takes in what the watches say, and looks at what it touches.
 
+use super::blockers::drains;
 use super::pass::{Pass, PassOutcome, Planning};
 use super::previewer::Previewer;
 use super::settings::Settings;
@@ -32,6 +33,8 @@ const NODES: u32 = 250;
 const CONFIGS: u32 = 100;
 /// How often is looked whether Leases of nodes have ended, where there are any.
 const LEASES: Duration = Duration::from_secs(60);
+/// How often is looked who would block drains, where drains are pending.
+const BLOCKERS: Duration = Duration::from_secs(5 * 60);
 /// How often plans are looked through for those that are too old.
 const TIDY: Duration = Duration::from_secs(60 * 60);
 
@@ -45,6 +48,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
         known_since: Timestamp::now().as_second(),
         news: Due::default(),
         again: Due::default(),
+        momentary: Due::default(),
         passes: Passes::start(&settings, &previewer),
         backoff: Backoff::new(WAITS),
         settings,
@@ -52,6 +56,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
     };
     let mut tidy = Instant::now() + TIDY;
     let mut leases = Instant::now() + LEASES;
+    let mut blockers = Instant::now() + BLOCKERS;
     loop {
         let due = controller.due();
         tokio::select! {
@@ -65,6 +70,10 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
             () = sleep_until(leases) => {
                 leases = Instant::now() + LEASES;
                 controller.look_at_leases();
+            }
+            () = sleep_until(blockers) => {
+                blockers = Instant::now() + BLOCKERS;
+                controller.look_at_blockers();
             }
             () = maybe(due) => controller.start(),
             outcome = controller.passes.outcome() => controller.ended(outcome),
@@ -81,6 +90,8 @@ struct Controller {
     news: Due,
     /// What has to be looked at because it failed.
     again: Due,
+    /// What has to be planned again because a policy failed for a moment.
+    momentary: Due,
     passes: Passes,
     /// How long to wait after a failure.
     backoff: Backoff,
@@ -177,6 +188,13 @@ impl Controller {
         }
     }
 
+    /// Looks again at the pools that have drains before them: budgets are not watched.
+    fn look_at_blockers(&mut self) {
+        let plans = self.previewer.plans();
+        let drained = plans.iter().filter(|plan| drains(plan)).map(|plan| plan.pool.clone());
+        self.touch(Touched::pools(drained.collect()));
+    }
+
     fn touch(&mut self, touched: Touched) {
         if touched.all {
             self.news.add(self.all_pools(), TOGETHER);
@@ -197,7 +215,7 @@ impl Controller {
     /// When to look, if there is anything to look at, and all is known that is
     /// needed for it.
     fn due(&self) -> Option<Instant> {
-        let due = [self.news.at, self.again.at].into_iter().flatten().min();
+        let due = [self.news.at, self.again.at, self.momentary.at].into_iter().flatten().min();
         due.filter(|_| self.knows() && !self.passes.is_busy)
     }
 
@@ -208,6 +226,7 @@ impl Controller {
     fn start(&mut self) {
         let mut pools = self.news.take();
         pools.append(&mut self.again.take());
+        pools.append(&mut self.momentary.take());
         let standing = self.state.plans.iter().filter(|(_, plan)| pools.contains(&plan.pool));
         let standing = standing.map(|(name, plan)| (name.clone(), plan.clone())).collect();
         self.passes.begin(Pass { standing, pools, known_since: self.known_since });
@@ -221,6 +240,7 @@ impl Controller {
             return self.later(self.all_pools());
         };
         self.previewer.set_ready();
+        self.momentary = Due { pools: outcome.momentary, at: outcome.momentary_at };
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);
         for pool in &outcome.rolled_out {
             cluster.unpaused.remove(pool);

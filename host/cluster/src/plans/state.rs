@@ -85,7 +85,7 @@ impl Touched {
         Touched::default()
     }
 
-    fn pools(pools: BTreeSet<String>) -> Touched {
+    pub(super) fn pools(pools: BTreeSet<String>) -> Touched {
         Touched { pools, ..Touched::default() }
     }
 

@@ -104,6 +104,15 @@ impl Preview {
         self.ways.iter().all(nothing)
     }
 
+    /// Whether the same would be planned at any other moment: no policy lacked time or room.
+    pub fn lasts(&self) -> bool {
+        let mut ways = self.ways.iter().filter_map(|way| way.plan.as_ref().ok());
+        ways.all(|way| {
+            way.plan.reproducible
+                && way.shadow.as_ref().is_none_or(|shadow| shadow.plan.reproducible)
+        })
+    }
+
     /// Of what is not planned, for a reason.
     pub fn unplanned(work: Work, why: &str) -> Preview {
         Preview::without_plans(work, &NoPlan::Untold(why.to_owned()))

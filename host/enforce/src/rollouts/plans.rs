@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_cluster::plans::{NotKnown, Previewer};
-use tread_kube::asking::Backoff;
+use tread_kube::asking::pause;
 use tread_model::digest::Digest;
 use tread_model::plan::{Plan, PlanOutcome, Step, VerifiablePlan};
 use tread_model::protocol::Disrupts;
@@ -45,13 +45,34 @@ pub(crate) const MOST: usize = 256 * 1024;
 /// How long it is before what could not be planned is tried again, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
+/// How often a policy that had no time or no room is asked again, before what follows without its
+/// answer is carried out: for most changes that is a reboot.
+const MOMENTARY: u32 = 3;
+
+/// What is said meanwhile.
+const ASKED_AGAIN: &str = "a policy had no time or no room for it, and is asked again";
+
+/// What came of planning.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Made {
+    pub(crate) planned: Planned,
+    /// Whether the same would be planned at any other moment: no policy lacked time or room.
+    pub(crate) lasts: bool,
+}
+
+impl From<Planned> for Made {
+    fn from(planned: Planned) -> Made {
+        Made { planned, lasts: true }
+    }
+}
+
 /// What was planned so far, by the policies of one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plans {
     policies: Option<Digest>,
     known: BTreeMap<FromTo, Planned>,
-    /// When each that could not be planned is tried again.
-    again: BTreeMap<FromTo, (Instant, Backoff)>,
+    /// When each that could not be planned is tried again, and how often it was tried.
+    again: BTreeMap<FromTo, (Instant, u32)>,
 }
 
 impl Plans {
@@ -82,44 +103,43 @@ impl Plans {
         self.again.values().map(|(at, _)| *at).min()
     }
 
-    pub(crate) fn put(
-        &mut self,
-        policies: Digest,
-        from_to: FromTo,
-        planned: Planned,
-        now: Instant,
-    ) {
+    pub(crate) fn put(&mut self, policies: Digest, from_to: FromTo, made: Made, now: Instant) {
         if self.policies != Some(policies) {
             return;
         }
-        let before = self.again.remove(&from_to).map(|(_, backoff)| backoff);
+        let tries = self.again.remove(&from_to).map_or(0, |(_, tries)| tries);
+        let planned = match made.planned {
+            _ if !made.lasts && tries < MOMENTARY => Planned::Failed(ASKED_AGAIN.to_owned()),
+            planned => planned,
+        };
         if matches!(planned, Planned::Failed(_)) {
-            let mut backoff = before.unwrap_or_else(|| Backoff::new(WAITS));
-            self.again.insert(from_to.clone(), (now + backoff.next_wait(), backoff));
+            let at = now + pause(WAITS, tries);
+            self.again.insert(from_to.clone(), (at, tries.saturating_add(1)));
         }
         self.known.insert(from_to, planned);
     }
 }
 
 /// Plans, by the policies as they are now.
-pub(crate) async fn plan(previewer: &Previewer, from_to: &FromTo) -> Planned {
+pub(crate) async fn plan(previewer: &Previewer, from_to: &FromTo) -> Made {
     let FromTo { from, pool, to } = from_to;
     let cluster = previewer.snapshot();
     let target = cluster.pools.get(pool).and_then(|pool| pool.target.as_ref());
     if target.is_none_or(|target| target.name != *to) || !cluster.configs.contains_key(to) {
-        return Planned::NotYet;
+        return Planned::NotYet.into();
     }
     if !cluster.configs.contains_key(from) {
         // Nobody can say what differs.
-        return ALWAYS_ALLOWED;
+        return ALWAYS_ALLOWED.into();
     }
     planned(previewer.plan(from, pool).await)
 }
 
 /// What follows of what was planned. What is too much to be looked at is the plan that is always
 /// allowed: its DisruptionPlan says that it is a reboot, and why.
-fn planned(plan: Result<Option<Arc<Plan>>, NotKnown>) -> Planned {
-    match plan {
+fn planned(plan: Result<Option<Arc<Plan>>, NotKnown>) -> Made {
+    let lasts = !matches!(&plan, Ok(Some(plan)) if !plan.reproducible);
+    let planned = match plan {
         Err(why) => Planned::Failed(why.to_string()),
         Ok(None) => ALWAYS_ALLOWED,
         Ok(Some(plan)) if plan.outcome == PlanOutcome::Refuse => {
@@ -127,7 +147,8 @@ fn planned(plan: Result<Option<Arc<Plan>>, NotKnown>) -> Planned {
             Planned::Refused(why.map_or_else(String::new, |it| it.id.clone()))
         }
         Ok(Some(plan)) => ready(&VerifiablePlan::from(&*plan)),
-    }
+    };
+    Made { planned, lasts }
 }
 
 /// The plan as a NodeUpdate has it, if it fits there. What no agent would carry out is the plan that
@@ -212,10 +233,32 @@ mod tests {
 
     #[test]
     fn what_is_too_much_to_plan_is_the_plan_that_is_always_allowed_and_no_failure() {
-        assert_eq!(planned(Ok(None)), ALWAYS_ALLOWED);
+        assert_eq!(planned(Ok(None)), ALWAYS_ALLOWED.into());
         let busy = NotKnown::from("the API server does not answer".to_owned());
         let failed = Planned::Failed("the API server does not answer".to_owned());
-        assert_eq!(planned(Err(busy)), failed);
+        assert_eq!(planned(Err(busy)), failed.into());
+    }
+
+    #[test]
+    fn what_a_policy_had_no_time_for_is_planned_again_before_anything_is_done() {
+        let (policies, asked, mut now) = (Digest([1; 32]), two_ways(), Instant::now());
+        let made = || Made { planned: ALWAYS_ALLOWED, lasts: false };
+        let mut plans = Plans::default();
+        plans.keep(policies, &asked[..1]);
+        for _ in 0..MOMENTARY {
+            plans.put(policies, asked[0].clone(), made(), now);
+            assert_eq!(plans.of(&asked[0]), Planned::Failed(ASKED_AGAIN.to_owned()));
+            assert_eq!(plans.missing(&asked[..1], now), None);
+            now = plans.due().unwrap();
+            assert_eq!(plans.missing(&asked[..1], now), Some(&asked[0]));
+        }
+        let mut in_time = plans.clone();
+        // It may never have enough: then the node is booted.
+        plans.put(policies, asked[0].clone(), made(), now);
+        assert_eq!((plans.of(&asked[0]), plans.due()), (ALWAYS_ALLOWED, None));
+        let gentle = Planned::Ready(Disrupts::Nothing, None);
+        in_time.put(policies, asked[0].clone(), gentle.clone().into(), now);
+        assert_eq!((in_time.of(&asked[0]), in_time.due()), (gentle, None));
     }
 
     #[test]
@@ -229,13 +272,13 @@ mod tests {
         let mut plans = Plans::default();
         let asked = [from_to("a"), from_to("c")];
         plans.keep(one, &asked);
-        plans.put(one, from_to("a"), ALWAYS_ALLOWED, now);
+        plans.put(one, from_to("a"), ALWAYS_ALLOWED.into(), now);
         // It was planned by policies that were replaced meanwhile.
-        plans.put(two, from_to("c"), ALWAYS_ALLOWED, now);
+        plans.put(two, from_to("c"), ALWAYS_ALLOWED.into(), now);
         assert_eq!(plans.missing(&asked, now), Some(&from_to("c")));
         plans.keep(one, &asked[1..]);
         assert_eq!(plans.of(&from_to("a")), Planned::NotYet);
-        plans.put(one, from_to("c"), ALWAYS_ALLOWED, now);
+        plans.put(one, from_to("c"), ALWAYS_ALLOWED.into(), now);
         plans.keep(two, &asked);
         assert_eq!(plans.missing(&asked, now), Some(&from_to("a")));
         assert_eq!(plans.of(&from_to("c")), Planned::NotYet);
@@ -256,10 +299,10 @@ mod tests {
         let mut plans = Plans::default();
         plans.keep(policies, &asked);
         let failed = Planned::Failed("it cannot be read".to_owned());
-        plans.put(policies, asked[0].clone(), failed, now);
+        plans.put(policies, asked[0].clone(), failed.into(), now);
         let due = plans.due().unwrap();
         assert_eq!(plans.missing(&asked, due), Some(&asked[1]));
-        plans.put(policies, asked[1].clone(), ALWAYS_ALLOWED, now);
+        plans.put(policies, asked[1].clone(), ALWAYS_ALLOWED.into(), now);
         assert_eq!(plans.missing(&asked, now), None);
         assert_eq!(plans.missing(&asked, due), Some(&asked[0]), "it is tried again");
     }
@@ -271,9 +314,9 @@ mod tests {
         let mut plans = Plans::default();
         plans.keep(one, &asked);
         let (mut last, mut now) = (Duration::ZERO, Instant::now());
-        plans.put(one, asked[1].clone(), ALWAYS_ALLOWED, now);
+        plans.put(one, asked[1].clone(), ALWAYS_ALLOWED.into(), now);
         for _ in 0..10 {
-            plans.put(one, asked[0].clone(), failed(), now);
+            plans.put(one, asked[0].clone(), failed().into(), now);
             assert_eq!(plans.missing(&asked, now), None);
             let due = plans.due().unwrap();
             last = due - now;
@@ -287,12 +330,12 @@ mod tests {
         plans.keep(two, &asked);
         assert_eq!(plans.due(), None);
         assert_eq!(plans.missing(&asked, now), Some(&asked[0]));
-        plans.put(two, asked[0].clone(), failed(), now);
+        plans.put(two, asked[0].clone(), failed().into(), now);
         assert!(plans.due().unwrap() - now <= WAITS.0);
         // Nor does a plan that was made wait for anything, or one that nobody asks for.
-        plans.put(two, asked[0].clone(), ALWAYS_ALLOWED, now);
+        plans.put(two, asked[0].clone(), ALWAYS_ALLOWED.into(), now);
         assert_eq!(plans.due(), None);
-        plans.put(two, asked[0].clone(), failed(), now);
+        plans.put(two, asked[0].clone(), failed().into(), now);
         plans.keep(two, &asked[1..]);
         assert_eq!(plans.due(), None);
     }

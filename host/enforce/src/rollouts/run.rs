@@ -4,7 +4,7 @@ use super::by::By;
 use super::events::{COUNTS, EventReporter};
 use super::joining::Joining;
 use super::known::{Known, Moment};
-use super::plans::{FromTo, Planned, Plans, plan};
+use super::plans::{FromTo, Made, Planned, Plans, plan};
 use super::render::Rendering;
 use super::scene::{OfNode, Scene};
 use super::settings::Settings;
@@ -103,7 +103,7 @@ struct Rolling {
     publish: watch::Sender<Option<Arc<Scene>>>,
     rendering: Rendering,
     plans: Plans,
-    planning: JoinSet<(Digest, FromTo, Planned)>,
+    planning: JoinSet<(Digest, FromTo, Made)>,
     workers: Workers,
     sightings: Sightings,
     /// When all of it is looked at again.
@@ -255,19 +255,19 @@ impl Rolling {
         if let Some(from_to) = self.plans.missing(&scene.asked, Instant::now()).cloned() {
             let previewer = self.settings.previewer.clone();
             self.planning.spawn(async move {
-                let planned = plan(&previewer, &from_to).await;
-                (policies, from_to, planned)
+                let made = plan(&previewer, &from_to).await;
+                (policies, from_to, made)
             });
         } else if let Some(due) = self.plans.due() {
             self.look_at(due);
         }
     }
 
-    fn planned(&mut self, planned: Result<(Digest, FromTo, Planned), tokio::task::JoinError>) {
+    fn planned(&mut self, planned: Result<(Digest, FromTo, Made), tokio::task::JoinError>) {
         let wait = match planned {
-            Ok((policies, from_to, planned)) => {
-                let is_told = planned != Planned::NotYet;
-                self.plans.put(policies, from_to, planned, Instant::now());
+            Ok((policies, from_to, made)) => {
+                let is_told = made.planned != Planned::NotYet;
+                self.plans.put(policies, from_to, made, Instant::now());
                 if is_told { Duration::ZERO } else { PLAN_AGAIN }
             }
             Err(_) => PLAN_AGAIN,

@@ -1,6 +1,9 @@
 //! The least that wasmtime can do for a call: a fresh instance, out of a pool, of the
 //! smallest component that takes the same bytes; the bytes lowered; one call. It has
 //! no fuel, no deadline, no log and no answer.
+//!
+//! There are two of them. One was made for just these bytes, and has memory for them from the
+//! start. The other takes any, as a policy does, and asks for memory as the bytes come in.
 
 use tread_model::change::{Change, Content, State};
 use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker};
@@ -13,9 +16,16 @@ const COMPONENT: &str = r#"
     (memory (export "memory") PAGES)
     (global $at (mut i32) (i32.const 65536))
     (func (export "realloc") (param i32 i32 i32 i32) (result i32)
-      (local $here i32)
+      (local $here i32) (local $lacks i32)
       (local.set $here (i32.and (i32.add (global.get $at) (i32.const 7)) (i32.const -8)))
       (global.set $at (i32.add (local.get $here) (local.get 3)))
+      (local.set $lacks (i32.sub (global.get $at) (i32.shl (memory.size) (i32.const 16))))
+      (if (i32.gt_s (local.get $lacks) (i32.const 0))
+        (then
+          ;; A quarter more than there will be, as the SDK does.
+          (drop (memory.grow (i32.add
+            (i32.add (i32.shr_u (local.get $lacks) (i32.const 16)) (i32.const 1))
+            (i32.shr_u (memory.size) (i32.const 2)))))))
       (local.get $here))
     (func (export "take") (param i32 i32)))
   (core instance $i (instantiate $m))
@@ -34,10 +44,18 @@ pub(crate) struct Floor {
 impl Floor {
     /// With as many pages of 64 KiB as these texts take behind the first one: none has to be asked for
     /// in a call, and none is cleared for the next instance that nobody needs.
-    pub(crate) fn new(texts: &[&[u8]]) -> Floor {
+    pub(crate) fn made_for(texts: &[&[u8]]) -> Floor {
         // What the list itself takes of each, and what alignment may.
         let bytes: usize = texts.iter().map(|text| text.len() + 16).sum();
-        let pages = 1 + bytes.div_ceil(1 << 16);
+        Floor::with(1 + bytes.div_ceil(1 << 16))
+    }
+
+    /// With room for one change, as a policy that the SDK made.
+    pub(crate) fn growing() -> Floor {
+        Floor::with(2)
+    }
+
+    fn with(pages: usize) -> Floor {
         let mut pool = PoolingAllocationConfig::default();
         pool.total_component_instances(4);
         pool.total_core_instances(4);

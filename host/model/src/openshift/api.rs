@@ -1,11 +1,12 @@
 //! What OpenShift's API server takes of a nodeDisruptionPolicy.
 
+use crate::rules::policy::OF_OPENSHIFT;
 use crate::unit_name::kind_of_unit;
 
 pub(crate) const API_VERSION: &str = "operator.openshift.io/v1";
 
 /// What the policy is called in plans.
-pub const POLICY_NAME: &str = "nodeDisruptionPolicy";
+pub const POLICY_NAME: &str = OF_OPENSHIFT;
 
 /// How many entries a list may have.
 pub(super) const MOST_ENTRIES: usize = 50;

@@ -2,7 +2,7 @@ use crate::effect::Effect;
 use crate::path::clean;
 use crate::problem::Problems;
 use crate::read::Input;
-use crate::rules::{RuleAction, RuleSet, RulesPolicy, Then, deciding_rule, read};
+use crate::rules::{RuleAction, RuleSet, RulesPolicy, Then, deciding_rule, read, warnings};
 use crate::verdict::Layer;
 use serde::Deserialize as _;
 
@@ -230,6 +230,16 @@ fn an_entry_that_takes_registries_conf_loses_the_drain_check_loudly() {
         ("/etc/containers/registries.conf", "crio.service"),
     ]);
     assert_eq!(twice.warnings.len(), 2, "one for each entry: {:?}", twice.warnings);
+}
+
+#[test]
+fn what_is_warned_of_an_entry_is_not_told_of_a_rule_and_keys_match_no_more_than_is_meant() {
+    let keys = policy("{sshkey: {actions: [{type: Drain}]}}");
+    assert_eq!(warnings(&keys), [""; 0]);
+    let wide = policy("{files: [{path: /etc, actions: [{type: Drain}]}]}");
+    let warned = warnings(&wide).join("\n");
+    let said = "An entry of nodeDisruptionPolicy matches very much with file:/etc/**";
+    assert!(warned.contains(said) && !warned.contains("Rule"), "{warned}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::schema::{
 };
 use super::steps::{Step, needs_daemon_reload, steps};
 use crate::change::Edit;
+use crate::claim::escaped;
 use crate::digest::Digest;
 use crate::effect::Effect;
 use crate::refuse::Refusal;
@@ -237,6 +238,7 @@ fn refused_change(refusal: &Refusal) -> PlannedChange {
 }
 
 fn advice_for_fallback(id: &str) -> String {
+    let id = escaped(id);
     format!(
         "If less is enough, say so: an admin with a rule for {id} (--rules), or the owner of the \
          template with a policy (--policy)."

@@ -176,8 +176,16 @@ const GENERATOR_DIRECTORIES: [&str; 9] = [
     "/etc/rc.d/init.d/",
 ];
 
-/// Files of which generators make units: systemd-fstab-generator(8), systemd-cryptsetup-generator(8).
-const GENERATOR_FILES: [&str; 2] = ["/etc/fstab", "/etc/crypttab"];
+/// Files of which generators make units: systemd-fstab-generator(8), systemd-cryptsetup-generator(8),
+/// systemd-veritysetup-generator(8), systemd-integritysetup-generator(8), systemd-rc-local-generator(8).
+const GENERATOR_FILES: [&str; 6] = [
+    "/etc/fstab",
+    "/etc/crypttab",
+    "/etc/veritytab",
+    "/etc/integritytab",
+    "/etc/rc.local",
+    "/etc/rc.d/rc.local",
+];
 
 /// Each directory in which a file that changes has systemd re-read its units.
 pub(crate) fn re_read_directories() -> impl Iterator<Item = &'static str> {
@@ -327,6 +335,9 @@ mod tests {
             "file:/etc/containers/systemd/a.container",
             "file:/etc/fstab",
             "file:/etc/crypttab",
+            "file:/etc/veritytab",
+            "file:/etc/integritytab",
+            "file:/etc/rc.d/rc.local",
             "file:/etc/systemd/system-generators/mounts",
             "file:/usr/local/lib/systemd/system-generators/mounts",
             "file:/etc/rc.d/init.d/app",

@@ -1,6 +1,6 @@
 //! What is probably not meant in rules that are valid.
 
-use super::policy::RulesPolicy;
+use super::policy::{OF_OPENSHIFT, RulesPolicy};
 use super::rule::{Rule, RuleAction, RuleSet, Then};
 use crate::claim::{Kind, Pattern, Shape};
 use crate::path::is_below;
@@ -16,14 +16,21 @@ pub fn warnings(policy: &RulesPolicy) -> Vec<String> {
     let rules = RuleSet::deserialize(&policy.settings).unwrap_or_default().rules;
     let mut warnings = policy.warnings.clone();
     let patterns = patterns(&rules);
+    // OpenShift's own rules are entries without numbers.
+    let named = |rule: usize| match policy.name == OF_OPENSHIFT {
+        true => format!("An entry of {OF_OPENSHIFT}"),
+        false => format!("Rule {} of {}", rule + 1, policy.name),
+    };
     for (at, one) in patterns.iter().enumerate() {
-        let rule = format!("Rule {} of {}", one.rule + 1, policy.name);
+        let rule = named(one.rule);
         let text = one.text;
         if let Some(why) = never_decides(one, patterns.get(..at).unwrap_or_default(), &patterns) {
             warnings.push(format!("{rule} never decides on {text}: {why}."));
         }
         let names_all = one.shapes.iter().all(|shape| matches!(shape, Shape::Exact(_)));
-        if one.pattern.is_wide() && !names_all {
+        // Of users there are few, and OpenShift's entry for keys stands for all of them.
+        let of_users = matches!(one.pattern.kind(), Kind::SshKeys | Kind::Password);
+        if one.pattern.is_wide() && !names_all && !of_users {
             warnings.push(format!(
                 "{rule} matches very much with {text}: name the directory or the names that are \
                  meant."
@@ -42,7 +49,7 @@ pub fn warnings(policy: &RulesPolicy) -> Vec<String> {
         let Then::Act { actions, .. } = &rule.then else { continue };
         for action in actions {
             if let Some(why) = odd_unit(action) {
-                warnings.push(format!("Rule {} of {}: {why}.", index + 1, policy.name));
+                warnings.push(format!("{}: {why}.", named(index)));
             }
         }
     }

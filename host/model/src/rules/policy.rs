@@ -10,6 +10,9 @@ use crate::text::shortened;
 use crate::verdict::Layer;
 use std::collections::BTreeMap;
 
+/// What the policy is called that OpenShift's own rules make.
+pub(crate) const OF_OPENSHIFT: &str = "nodeDisruptionPolicy";
+
 /// A reason ends at 512 bytes; of a pattern that is longer than this, in characters,
 /// it names the beginning.
 const LONGEST: usize = 100;

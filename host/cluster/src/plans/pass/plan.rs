@@ -5,6 +5,7 @@ use super::super::ask::inputs;
 use super::super::make::{Take, Together};
 use super::super::previewer::{NotKnown, Previewer};
 
+use super::again::Again;
 use super::prepare::Prepared;
 use crate::policies::current::Current;
 use crate::previews::{Described, Preview, decisions, limited, work};
@@ -12,6 +13,7 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tokio::time::Instant;
 use tread_model::digest::Digest;
 
 /// How many pools are planned at the same time.
@@ -26,6 +28,8 @@ pub(super) struct Remembered {
     plans: Vec<Arc<Described>>,
     /// How often each policy decides in them.
     pub(super) decisions: BTreeMap<String, i64>,
+    /// When they are made again, where a policy failed for a moment.
+    pub(super) again: Option<Again>,
 }
 
 /// The plans that there have to be.
@@ -93,9 +97,12 @@ async fn pool(
     let Some(work) = work(cluster, name) else { return Ok(None) };
     let inputs = inputs(&work, cluster, current);
     let from: BTreeSet<String> = work.ways.iter().map(|way| way.from_name.clone()).collect();
-    match before {
+    let now = Instant::now();
+    let same = before.filter(|before| before.inputs == inputs && before.from == from);
+    let again = same.and_then(|same| same.again.as_ref());
+    match same {
         // Only nodes came, went or moved on.
-        Some(before) if before.inputs == inputs && before.from == from => {
+        Some(before) if again.is_none_or(|again| !again.is_due(now)) => {
             let mut now = before.clone();
             now.plans.iter_mut().for_each(|plan| Arc::make_mut(plan).moved(&work.ways));
             Ok(Some(now))
@@ -107,10 +114,14 @@ async fn pool(
                 let mut plans = limited(&preview, inputs, Timestamp::now());
                 once.share(&mut plans);
                 let plans: Vec<_> = plans.into_iter().map(Arc::new).collect();
-                (plans, decisions([&preview]))
+                (plans, decisions([&preview]), preview.lasts())
             });
-            let (plans, decisions) = previewer.compute(work, together, &take).await?;
-            Ok(Some(Remembered { inputs, from, plans, decisions }))
+            let (plans, decisions, lasts) = previewer.compute(work, together, &take).await?;
+            let again = if lasts { None } else { Again::after(again, now) };
+            if let Some(again) = &again {
+                tracing::info!("a policy had no time or no room: it is asked again {again}");
+            }
+            Ok(Some(Remembered { inputs, from, plans, decisions, again }))
         }
     }
 }

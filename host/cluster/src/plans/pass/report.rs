@@ -21,8 +21,8 @@ pub(super) struct Said {
     troubles: BTreeSet<(String, String)>,
     /// Plans, and nodes on their way by them that somebody else has.
     flagged: BTreeSet<(String, String)>,
-    /// How often each policy decides.
-    decisions: Option<BTreeMap<String, i64>>,
+    /// How often each policy decides, and the policies of which that was said.
+    decisions: Option<(BTreeMap<String, i64>, Arc<Current>)>,
     /// What is still to be reported on policies.
     unreported: Vec<Unreported>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Said {
 /// What it is reported of.
 pub(super) struct Reporting<'t> {
     pub(super) cluster: &'t Cluster,
-    pub(super) current: &'t Current,
+    pub(super) current: &'t Arc<Current>,
     /// The plans of the pools that were looked at.
     pub(super) wanted: &'t BTreeMap<String, Vec<Arc<Described>>>,
     /// The plans of all pools.
@@ -54,9 +54,13 @@ pub(super) async fn report(
         troubles(settings, reporting.cluster, &mut said.troubles).await;
         flagged(settings, reporting.cluster, reporting.described, &mut said.flagged).await;
         let counts = sum(&reporting.decisions);
-        if said.decisions.as_ref() != Some(&counts) {
+        let is_said = said.decisions.as_ref().is_some_and(|(said, current)| {
+            // One that was made anew under its name has no count yet.
+            *said == counts && Arc::ptr_eq(current, reporting.current)
+        });
+        if !is_said {
             match decisions(settings, &counts).await {
-                true => said.decisions = Some(counts),
+                true => said.decisions = Some((counts, Arc::clone(reporting.current))),
                 false => is_left = true,
             }
         }

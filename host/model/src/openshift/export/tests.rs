@@ -113,6 +113,7 @@ fn rules_that_name_paths_directories_units_and_keys_become_entries() {
                 "/etc/fstab: DaemonReload",
                 "/etc/rc.d: Restart a.service",
                 "/etc/rc.d/init.d: DaemonReload, Restart a.service",
+                "/etc/rc.d/rc.local: DaemonReload, Restart a.service",
             ],
         ),
         // What OpenShift has a default for gets an entry too, or that would win.

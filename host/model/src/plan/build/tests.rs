@@ -122,6 +122,10 @@ fn an_unanswered_change_says_what_to_do_about_it() {
     assert_eq!(plan.changes[0].decided_by, None);
     assert!(plan.changes[0].advice.as_deref().unwrap().contains("file:/etc/a"));
     assert_eq!(plan.summary, "drain, reboot");
+    // As a rule has to name it, which is a pattern.
+    let plan = built(vec![changed("file:/etc/[a].d/*", Vec::new())]);
+    let advice = plan.changes[0].advice.as_deref().unwrap();
+    assert!(advice.contains(r"a rule for file:/etc/\[a\].d/\* (--rules)"), "{advice}");
 }
 
 fn refuses<'p>(policy: &'p PolicyIdentity) -> Statement<'p> {
