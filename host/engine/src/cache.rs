@@ -18,6 +18,10 @@ use tread_model::digest::{Contents, Digest, Fields, Sha256};
 /// Entries that are kept; the oldest go first.
 const MOST_ENTRIES: usize = 256;
 
+/// Bytes of entries that are kept; the oldest go first. The service has an `emptyDir` of 1 GiB for
+/// them, and a pod that takes more is evicted.
+pub const MOST_BYTES: u64 = 512 << 20;
+
 /// No compiled policy is larger.
 const LARGEST: u64 = 256 << 20;
 
@@ -101,7 +105,8 @@ impl Cache {
 
     fn try_write(&self, name: &str, parts: &[&[u8]]) -> std::io::Result<()> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        self.prune();
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        self.prune(bytes, MOST_BYTES);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let making = format!("{name}.{}.{count}", std::process::id());
         // A file of this name was left behind by another process that had the same id.
@@ -119,9 +124,9 @@ impl Cache {
         written
     }
 
-    /// Makes room for one more entry. Only what tread wrote counts and goes;
+    /// Makes room for one more entry of so many bytes. Only what tread wrote counts and goes;
     /// what cannot be removed stays.
-    fn prune(&self) {
+    fn prune(&self, bytes: u64, most: u64) {
         let Ok(dir) = Dir::read_from(&self.0) else { return };
         let mut entries = Vec::new();
         for entry in dir.flatten() {
@@ -131,15 +136,22 @@ impl Cache {
             }
             match rustix::fs::statat(&self.0, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-                    entries.push((stat.st_mtime, name));
+                    let size = u64::try_from(stat.st_size).unwrap_or_default();
+                    entries.push(((stat.st_mtime, stat.st_mtime_nsec), name, size));
                 }
                 _ => {}
             }
         }
         entries.sort();
-        let surplus = (entries.len() + 1).saturating_sub(MOST_ENTRIES);
-        for (_, name) in entries.iter().take(surplus) {
+        let mut count = entries.len() + 1;
+        let mut taken = entries.iter().map(|(_, _, size)| size).sum::<u64>().saturating_add(bytes);
+        for (_, name, size) in &entries {
+            if count <= MOST_ENTRIES && taken <= most {
+                return;
+            }
             let _ = rustix::fs::unlinkat(&self.0, name, AtFlags::empty());
+            count -= 1;
+            taken = taken.saturating_sub(*size);
         }
     }
 }
@@ -187,6 +199,24 @@ mod tests {
         assert_eq!(cache.read(&component, &key).as_deref(), Some(&b"code"[..]));
         assert_eq!(cache.read(&Sha256::of(b"other"), &key), None);
         assert_eq!(cache.read(&component, &Digest::of(b"other")), None);
+    }
+
+    #[test]
+    fn the_oldest_entries_go_where_all_together_are_too_large() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("c")).unwrap();
+        let key = Digest::of(b"key");
+        let all = ["a", "b", "c"].map(|name| Sha256::of(name.as_bytes()));
+        for (component, size) in all.iter().zip([100, 2000, 3000]) {
+            cache.write(component, &key, &vec![0; size]);
+        }
+        let kept = || all.each_ref().map(|component| cache.has(component, &key));
+        cache.prune(1000, 10_000);
+        assert_eq!(kept(), [true, true, true]);
+        cache.prune(1000, 5000);
+        assert_eq!(kept(), [false, false, true]);
+        cache.prune(MOST_BYTES, MOST_BYTES);
+        assert_eq!(kept(), [false, false, false]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use tread_model::digest::Sha256;
 use tread_model::verdict::{Failure, FailureKind};
 use wasmtime::component::Component;
 
+pub use crate::cache::MOST_BYTES as MOST_CACHED_BYTES;
 pub use crate::check::Speaker;
 pub use crate::question::{Call, CallFailure, Reply, Spent};
 pub use crate::serving::Allocator;

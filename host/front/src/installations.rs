@@ -10,6 +10,7 @@ use kube::api::{ListParams, PartialObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tread_kube::api::words::{GROUP, NAME_LABEL, PART_OF_LABEL};
 use tread_kube::asking::{
@@ -19,6 +20,9 @@ use tread_kube::metrics::Metrics;
 
 /// Before it is asked again whether the other one is gone.
 const AGAIN: Duration = Duration::from_secs(10);
+/// Before it is asked again whether another one came that is older: its namespace may have been there
+/// before tread was installed into it.
+const STILL_ALONE: Duration = Duration::from_secs(2 * 60);
 /// How long to wait where no answer came, at first and at most.
 const UNANSWERED: (Duration, Duration) = (Duration::from_secs(1), AGAIN);
 
@@ -49,10 +53,13 @@ impl Met {
         }
     }
 
+    fn is_another(&self) -> bool {
+        matches!(*self.0.lock().unwrap_or_else(PoisonError::into_inner), Whom::Another(_))
+    }
+
     /// One that was met is not forgotten for an answer that does not come.
     fn is_unsure(&self, why: String) {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if !matches!(known, Whom::Another(_)) {
+        if !self.is_another() {
             self.set(Whom::Unknown(why));
         }
     }
@@ -78,21 +85,39 @@ struct Installed {
     namespace: String,
 }
 
-/// Waits until no other tread was there before this one. Whoever may not see
-/// namespaces cannot know; where nothing is known yet, it is asked again.
-pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met: &Met) {
+/// Says in `may_lead` whether no other tread was there before this one, and goes on asking: one that
+/// comes later may be older. Whoever may not see namespaces cannot know; where nothing is known yet, it
+/// is asked again soon, and a tread that leads goes on while there is no answer.
+pub async fn look_out(
+    client: Client,
+    namespace: &str,
+    metrics: &Metrics,
+    met: &Met,
+    may_lead: &watch::Sender<bool>,
+) {
     let mut unanswered = Backoff::new(UNANSWERED);
     loop {
         let wait = match before(&client, namespace, metrics).await {
-            Ok(others) if others.is_empty() => return met.set(Whom::Nobody),
+            Ok(others) if others.is_empty() => {
+                met.set(Whom::Nobody);
+                may_lead.send_replace(true);
+                jittered(STILL_ALONE)
+            }
             Ok(others) => {
                 met.set(Whom::Another(said(namespace, &others)));
+                may_lead.send_replace(false);
                 unanswered.reset();
                 jittered(AGAIN)
             }
-            Err(failed) if cannot_know(&failed) => {
+            Err(failed) if *may_lead.borrow() => {
+                tracing::debug!("whether another tread was installed is not known: {failed}");
+                jittered(STILL_ALONE)
+            }
+            Err(failed) if cannot_know(&failed) && !met.is_another() => {
                 tracing::debug!("whether another tread is installed is not known: {failed}");
-                return met.set(Whom::Nobody);
+                met.set(Whom::Nobody);
+                may_lead.send_replace(true);
+                jittered(STILL_ALONE)
             }
             Err(failed) => {
                 met.is_unsure(not_known(&failed));
@@ -103,7 +128,7 @@ pub async fn until_alone(client: Client, namespace: &str, metrics: &Metrics, met
     }
 }
 
-/// Whether asking again is of no use: whoever may not see it is not told later either. An API
+/// Whether it may never be told: whoever may not see it goes on. An API
 /// server that has too much to do, or fails, says nothing of others.
 fn cannot_know(failed: &Failed) -> bool {
     failed.outcome == CallOutcome::Forbidden
@@ -124,6 +149,9 @@ async fn before(
     };
     let label = format!("{NAME_LABEL}={NAME},{PART_OF_LABEL}={NAME}");
     let labelled = list(ListParams::default().labels(&label)).await?;
+    if labelled.iter().all(|it| it.name_any() == namespace) {
+        return Ok(Vec::new());
+    }
     let own = list(ListParams::default().fields(&format!("metadata.name={namespace}"))).await?;
     let installed = |it: &PartialObjectMeta<_>| Installed {
         since: it.creation_timestamp().map_or(i64::MAX, |time| time.0.as_second()),

@@ -67,6 +67,7 @@ impl Replica {
             replica: "replica".to_owned(),
             timings: TIMINGS,
             metrics: metrics.clone(),
+            may_lead: watch::channel(true).1,
         };
         let (leading, elected) = election.start(until()).unwrap();
         let mut names = service_names("tread", namespace);

@@ -7,8 +7,9 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::json;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::timeout;
-use tread_front::installations::{Met, until_alone};
+use tread_front::installations::{Met, look_out};
 use tread_kube::metrics::Metrics;
 use tread_test_bed::{ControlPlane, eventually};
 
@@ -29,9 +30,14 @@ async fn a_namespace_that_somebody_labels_is_no_other_tread_before_an_admin_lets
     // Of two of the same second the first by name is the older one.
     namespace(&client, "a-strangers").await;
     namespace(&client, "b-own").await;
-    let (metrics, met) = (Metrics::new(), Met::default());
-    let alone = until_alone(client.clone(), "b-own", &metrics, &met);
-    timeout(Duration::from_secs(600), alone).await.expect("it waits for a label");
+    let (met, may_lead) = (Met::default(), watch::Sender::new(false));
+    let (mut leads, sender) = (may_lead.subscribe(), may_lead.clone());
+    let looks = tokio::spawn({
+        let (client, met) = (client.clone(), met.clone());
+        async move { look_out(client, "b-own", &Metrics::new(), &met, &sender).await }
+    });
+    let alone = leads.wait_for(|may| *may);
+    timeout(Duration::from_secs(600), alone).await.expect("it waits for a label").unwrap();
     assert_eq!(met.why_not(), None);
 
     let bind = ["create", "clusterrolebinding", "writes", "--clusterrole=writes"];
@@ -47,12 +53,9 @@ rules: [{apiGroups: [tread.dev], resources: [disruptionplans/status], verbs: [up
         )
         .unwrap();
     plane.kubectl(&bind).unwrap().success().unwrap();
-    let waits = tokio::spawn({
-        let (client, met) = (client.clone(), met.clone());
-        async move { until_alone(client, "b-own", &Metrics::new(), &met).await }
-    });
+    // One that was installed since is older: whoever leads already sees that, too.
     let said = eventually("it says whom it met", async || met.why_not()).await;
     assert!(said.contains("in the namespace a-strangers, before this one in b-own"), "{said}");
-    assert!(!waits.is_finished());
-    waits.abort();
+    assert!(!*leads.borrow());
+    looks.abort();
 }

@@ -1,6 +1,7 @@
 //! The client that everything in the service uses.
 
 use crate::asking::has_time_until;
+use crate::short_watches::{ShortWatches, is_watch};
 use http::{Request, Response, StatusCode, header};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client as Http;
@@ -10,7 +11,7 @@ use kube::client::{Body, ConfigExt as _};
 use kube::config::InferConfigError;
 use kube::{Client, Config};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::{BoxError, ServiceBuilder, service_fn};
 
 /// A watch is silent for up to 290 seconds.
@@ -19,10 +20,16 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// No API server that is busy is waited for longer than this, whatever it says.
 const BUSY: Duration = Duration::from_secs(10);
 
+/// An API server begins a watch at once: one that is not begun by then is as good as cut.
+pub(crate) const BEGINS: Duration = Duration::from_secs(20);
+
 /// Where Leases are kept.
 const LEASES: &str = "/apis/coordination.k8s.io/";
 /// How the path of an eviction ends.
 const EVICTION: &str = "/eviction";
+
+/// Why a watch is given up that does not begin.
+const NOT_BEGUN: &str = "the API server did not begin the watch within 20 seconds";
 
 /// From the kubeconfig, or in a pod from its service account.
 pub async fn config() -> Result<Config, InferConfigError> {
@@ -61,11 +68,19 @@ pub fn client(config: Config) -> kube::Result<Client> {
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let http: Http<_, Body> = Http::builder(TokioExecutor::new()).build(connector);
+    let short = ShortWatches::default();
     let patient = service_fn(move |request: Request<Body>| {
         let path = request.uri().path().to_owned();
-        let asked = http.request(request);
+        let pause = is_watch(request.uri()).then(|| short.pause(request.uri(), Instant::now()));
+        let http = http.clone();
         async move {
-            let answer = asked.await?;
+            let answer = match pause {
+                Some(pause) => {
+                    sleep(pause).await;
+                    timeout(BEGINS, http.request(request)).await.map_err(|_| NOT_BEGUN)??
+                }
+                None => http.request(request).await?,
+            };
             let until = wait(&path, &answer).map(|wait| Instant::now() + wait);
             if let Some(until) = until.filter(|until| has_time_until(*until)) {
                 sleep_until(until).await;

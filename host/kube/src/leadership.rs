@@ -42,6 +42,8 @@ pub struct Election {
     pub timings: Timings,
     /// Where the leader and failed requests are counted.
     pub metrics: Metrics,
+    /// Whether it may lead: not while another tread is installed, say. One that leads stops then.
+    pub may_lead: watch::Receiver<bool>,
 }
 
 impl std::fmt::Debug for Election {
@@ -74,6 +76,7 @@ impl Election {
             identity,
             timings: self.timings,
             metrics: self.metrics,
+            may_lead: self.may_lead,
             leads,
             state,
         };

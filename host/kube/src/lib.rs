@@ -23,5 +23,6 @@ pub mod order;
 pub mod paging;
 pub mod resting;
 pub mod review;
+mod short_watches;
 pub mod watching;
 pub mod whole;

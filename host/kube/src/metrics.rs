@@ -53,6 +53,8 @@ pub struct Metrics {
     /// Nodes in pending plans that will not reboot, which "reboot always" would
     /// cost: by whoever rolls it out. Those that are refused are not among them.
     pub reboots_avoided: Gauge,
+    /// Pools of which the plans could not be made as things are.
+    pub unplanned_pools: Gauge,
     /// Nodes in pending plans that will.
     pub reboots: Gauge,
     /// How long previews took, in seconds, with fetching what is compared.
@@ -126,6 +128,7 @@ impl Metrics {
             stated: Arc::default(),
             plans: Family::default(),
             reboots_avoided: Gauge::default(),
+            unplanned_pools: Gauge::default(),
             reboots: Gauge::default(),
             preview_time: seconds(),
             untimed_previews: Counter::default(),
@@ -196,6 +199,9 @@ impl Metrics {
             "tread_pending_plans",
             "Pending plans by effect",
             self.plans.clone();
+            "tread_unplanned_pools",
+            "Pools whose pending plans could not be made as things are",
+            self.unplanned_pools.clone();
             "tread_reboots_avoided",
             "Nodes in pending plans that are spared the reboot of every change",
             self.reboots_avoided.clone();

@@ -12,6 +12,7 @@ mod writing;
 
 use crate::api::machines::Kind;
 use crate::asking::{Failed, pause};
+use crate::client::BEGINS;
 use crate::metrics::{Metrics, OfKind};
 use futures::stream::{BoxStream, once, unfold};
 use futures::{Stream, StreamExt as _};
@@ -38,8 +39,9 @@ const ALMOST_WAITS: (Duration, Duration) = (WAITS.0, Duration::from_secs(120));
 /// The same where it does not say whether the definition is there.
 const BLIND_WAITS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
 
-/// A watch without bad news for so long goes well again.
-const QUIET: Duration = Duration::from_secs(15);
+/// A watch without bad news for so long goes well again: longer than the API server may take to begin
+/// one.
+const QUIET: Duration = Duration::from_secs(BEGINS.as_secs() + 10);
 
 /// Watches objects, whatever happens. Every failure is noted and counted, and
 /// after a growing pause the watch goes on where it was. `name` is what the
@@ -254,8 +256,12 @@ impl<K, T> Follower<K, T> {
             });
         } else {
             match failed.code {
-                // Usual after some time without news.
-                410 => tracing::debug!(kind = self.name, "begins anew: {failed}"),
+                // Usual after some time without news. A watch that cannot even begin there is given the
+                // same version again by the library, for ever.
+                410 => {
+                    tracing::debug!(kind = self.name, "begins anew: {failed}");
+                    self.events = (self.again)();
+                }
                 _ => self.warn(&failed),
             }
             self.watches.note(self.name, |it| it.error = Some(failed));

@@ -17,7 +17,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tread_kube::leadership::{Election, Leading, Timings};
@@ -41,11 +41,13 @@ struct Candidate {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
     metrics: Metrics,
+    may_lead: watch::Sender<bool>,
 }
 
 impl Candidate {
     fn start(client: Client, namespace: &str, replica: &str, timings: Timings) -> Candidate {
         let metrics = Metrics::new();
+        let may_lead = watch::Sender::new(true);
         let election = Election {
             client,
             namespace: namespace.to_owned(),
@@ -53,6 +55,7 @@ impl Candidate {
             replica: replica.to_owned(),
             timings,
             metrics: metrics.clone(),
+            may_lead: may_lead.subscribe(),
         };
         let (stop, stopped) = oneshot::channel();
         let stopped = async move {
@@ -60,7 +63,7 @@ impl Candidate {
             let _ = stopped.await;
         };
         let (leading, run) = election.start(stopped).unwrap();
-        Candidate { leading, stop: Some(stop), task: tokio::spawn(run), metrics }
+        Candidate { leading, stop: Some(stop), task: tokio::spawn(run), metrics, may_lead }
     }
 
     async fn leads(&self, what: &str) {
@@ -412,4 +415,25 @@ async fn at_rest_the_leader_renews_and_the_others_ask_nothing() {
     );
     a.stop().await;
     b.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_lead_any_more_stops_and_leads_again_when_it_may() {
+    let plane = BED.get().unwrap();
+    let client = plane.client().await.unwrap();
+    let namespace = plane.namespace("lease").unwrap();
+    bring_lease(&client, &namespace).await;
+    let one = Candidate::start(client.clone(), &namespace, "one", TIMINGS);
+    one.leads("it is alone").await;
+    one.may_lead.send_replace(false);
+    one.follows("another tread was there first").await;
+    // Not given up: what it wrote at that moment has ended before another one leads.
+    assert!(lease(&client, &namespace).await.spec.unwrap().holder_identity.is_some());
+    let two = Candidate::start(client, &namespace, "two", TIMINGS);
+    two.leads("the Lease has ended").await;
+    two.stop().await;
+    one.follows("it still may not").await;
+    one.may_lead.send_replace(true);
+    one.leads("it may again").await;
+    one.stop().await;
 }

@@ -3,10 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test")]
 
 use futures::{Stream, StreamExt as _};
+use http::{Request, Response};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PartialObjectMeta;
+use kube::client::Body;
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tread_kube::api::{MachineConfiguration, crds};
 use tread_kube::metrics::Metrics;
@@ -117,4 +122,44 @@ async fn what_is_forbidden_is_said_counted_and_looked_for_again() {
     let seen = tokio::time::timeout(LONG, watching).await.unwrap().unwrap();
     assert!(seen.contains(&"there".to_owned()), "{seen:?}");
     assert_eq!(watches.waiting(), Vec::<String>::new());
+}
+
+/// An API server that has no objects, and refuses each watch with 410 as an answer of its own; and how
+/// often it was asked for a list.
+fn always_too_old() -> (Client, Arc<AtomicUsize>) {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counted = lists.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+        let (code, answer) = match is_watch {
+            true => (
+                410,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410,
+                    "reason": "Expired", "message": "too old resource version"}),
+            ),
+            false => {
+                counted.fetch_add(1, Ordering::SeqCst);
+                (
+                    200,
+                    json!({"kind": "ConfigMapList", "apiVersion": "v1", "items": [],
+                        "metadata": {"resourceVersion": "7"}}),
+                )
+            }
+        };
+        let body = Body::from(answer.to_string().into_bytes());
+        let response = Response::builder().status(code).body(body);
+        async move { Ok::<_, tower::BoxError>(response?) }
+    });
+    (Client::new(service, "default"), lists)
+}
+
+#[tokio::test]
+async fn where_a_watch_cannot_begin_at_its_version_the_objects_are_listed_anew() {
+    let (client, lists) = always_too_old();
+    let api: Api<ConfigMap> = Api::default_namespaced(client);
+    let (watches, metrics) = (Watches::default(), Metrics::new());
+    let mut events = follow(api, Config::default(), "configmaps", &watches, &metrics);
+    while lists.load(Ordering::SeqCst) < 3 {
+        next(&mut events).await;
+    }
 }

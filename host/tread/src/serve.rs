@@ -34,7 +34,7 @@ use tread_front::admission::certificates::service_names;
 use tread_front::admission::{Certificates, Purpose, Settings, Warn, webhook};
 use tread_front::authority::{Authority, Clients};
 use tread_front::http::{AgentReviewer, Port, Reviewer, lists, plain};
-use tread_front::installations::{Met, until_alone};
+use tread_front::installations::{Met, look_out};
 use tread_front::manifests::Ignition;
 use tread_front::manifests::workload::{AGENTS, HTTP, HTTPS, MACHINES_PORT};
 use tread_front::manifests::{self, NAME, grants::LEASE};
@@ -200,6 +200,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         _ => None,
     };
     let (written, all_written) = oneshot::channel::<()>();
+    let may_lead = watch::Sender::new(false);
     let election = Election {
         client: client.clone(),
         namespace: namespace.clone(),
@@ -207,6 +208,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         replica: replica.clone(),
         timings: Timings::default(),
         metrics: metrics.clone(),
+        may_lead: may_lead.subscribe(),
     };
     let (leading, elected) = election.start(async {
         // Dropping the sender says the same.
@@ -215,14 +217,12 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
     let met = Met::default();
     let mut elected = {
         let (client, namespace) = (client.clone(), namespace.clone());
-        let (metrics, met, stop) = (metrics.clone(), met.clone(), shutdown.begun());
+        let (metrics, met) = (metrics.clone(), met.clone());
         tokio::spawn(async move {
-            // Whoever never led has nothing to give up.
             tokio::select! {
-                () = until_alone(client, &namespace, &metrics, &met) => {}
-                () = stop => return,
+                () = look_out(client, &namespace, &metrics, &met, &may_lead) => {}
+                () = elected => {}
             }
-            elected.await;
         })
     };
     let certificates = {

@@ -154,6 +154,10 @@ async fn create(settings: &Settings, api: &Api<DynamicObject>) -> Result<(), Fai
         "spec": {},
     });
     let call = Call::new("create", OPERATORS);
+    if !settings.leads.now() {
+        // The list may have taken its time.
+        return Err(call.overtaken("another replica leads now".to_owned()));
+    }
     let object = DynamicObject::deserialize(object);
     let object = object.map_err(|error| call.clone().refused(error.to_string()))?;
     let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };

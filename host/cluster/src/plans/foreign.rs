@@ -32,10 +32,14 @@ pub(super) async fn remove(
     let api_of_each = each_by_itself(api.clone());
     let list = Call::new("list", PLANS);
     let there = ask(&settings.metrics, list.clone(), api_of_each.list(&params)).await?.items.pop();
-    let (uid, what) = match there {
+    if !settings.leads.now() {
+        // The list may have taken its time, and the next leader knows better.
+        return Err(list.overtaken("another replica leads now".to_owned()));
+    }
+    let (uid, version, what) = match there {
         None => return Ok(()),
         Some(Parsed::Unreadable(metadata, why)) => {
-            (metadata.uid, format!("which cannot be read ({why})"))
+            (metadata.uid, metadata.resource_version, format!("which cannot be read ({why})"))
         }
         Some(Parsed::Read(object)) => {
             let finalizers = object.metadata.finalizers.clone().unwrap_or_default();
@@ -46,7 +50,8 @@ pub(super) async fn remove(
                 );
                 return Err(list.refused(why));
             }
-            let uid = object.metadata.uid.clone();
+            let (uid, version) =
+                (object.metadata.uid.clone(), object.metadata.resource_version.clone());
             let there = Standing::of(object);
             if is_ours(&there, pool, wanted) {
                 // The watch brings it.
@@ -54,10 +59,10 @@ pub(super) async fn remove(
             }
             let owned =
                 if there.owners.contains(&pool.uid) { "" } else { ", and owned by no such pool" };
-            (uid, format!("for pool {} and {}{owned}", there.pool, there.cause))
+            (uid, version, format!("for pool {} and {}{owned}", there.pool, there.cause))
         }
     };
-    let preconditions = Some(Preconditions { uid: uid.clone(), resource_version: None });
+    let preconditions = Some(Preconditions { uid: uid.clone(), resource_version: version });
     let params = DeleteParams { preconditions, ..DeleteParams::default() };
     ask(&settings.metrics, Call::new("delete", PLANS), api.delete(name, &params)).await?;
     let text = format!(

@@ -7,6 +7,9 @@ mod prepare;
 mod publish;
 mod report;
 mod write;
+mod writer;
+
+pub(super) use writer::Desk;
 
 use super::blockers::Recent;
 use super::flagged;
@@ -17,10 +20,9 @@ use super::undrained;
 use plan::{Planned, Remembered, plan};
 use prepare::prepare;
 use publish::publish;
-use report::{Reporting, Said, report};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
-use write::{Writing, Written, write};
+use writer::Findings;
 
 /// What a pass is over.
 #[derive(Debug)]
@@ -51,29 +53,28 @@ pub(super) struct Planning {
     /// What was planned for each pool, so that what did not change is not planned
     /// again.
     planned: BTreeMap<String, Remembered>,
-    written: Written,
-    said: Said,
+    /// Where what is found is left to be written and reported.
+    desk: Desk,
     blockers: Recent,
 }
 
 impl Planning {
-    pub(super) fn new(settings: Settings, previewer: Previewer) -> Planning {
-        let (planned, written, said) = (BTreeMap::new(), Written::default(), Said::default());
-        let blockers = Recent::default();
-        Planning { settings, previewer, planned, written, said, blockers }
+    pub(super) fn new(settings: Settings, previewer: Previewer, desk: Desk) -> Planning {
+        let (planned, blockers) = (BTreeMap::new(), Recent::default());
+        Planning { settings, previewer, planned, desk, blockers }
     }
 
     /// Plans for some pools.
     pub(super) async fn run(&mut self, pass: Pass) -> PassOutcome {
-        let Planning { settings, previewer, planned, written, said, blockers } = self;
+        let Planning { settings, previewer, planned, desk, blockers } = self;
         let current = settings.policies.borrow().clone();
         let prepared = prepare(previewer, &pass.pools).await;
         let Planned { mut wanted, failed } = plan(previewer, &current, &prepared, planned).await;
-        let cluster = &prepared.cluster;
-        blockers.note_in(previewer, cluster, &mut wanted).await;
-        flagged::note_in_all(cluster, &mut wanted);
-        undrained::note_in_all(cluster, &mut wanted);
-        publish(settings, previewer, cluster, &wanted);
+        let cluster = prepared.cluster;
+        blockers.note_in(previewer, &cluster, &mut wanted).await;
+        flagged::note_in_all(&cluster, &mut wanted);
+        undrained::note_in_all(&cluster, &mut wanted);
+        publish(settings, previewer, &cluster, &wanted, &failed);
         let mut outcome = PassOutcome::default();
         for (name, again) in
             planned.iter().filter_map(|(name, it)| Some((name, it.again.as_ref()?)))
@@ -85,26 +86,24 @@ impl Planning {
         let is_empty = |(name, plans): (&String, &Vec<_>)| plans.is_empty().then(|| name.clone());
         outcome.rolled_out.extend(wanted.iter().filter_map(is_empty));
         outcome.again.extend(failed.into_keys());
-        let writing = Writing {
+        desk.leave(Findings {
             cluster,
-            wanted: &wanted,
-            stale: &outcome.again,
-            standing: &pass.standing,
+            current,
+            wanted,
+            stale: outcome.again.clone(),
+            standing: pass.standing,
             known_since: pass.known_since,
-        };
-        let not_written = write(settings, &writing, written).await;
-        let reporting = Reporting {
-            cluster,
-            current: &current,
-            wanted: &wanted,
-            described: &previewer.plans(),
-            standing: &pass.standing,
-            decisions: planned.values().map(|it| &it.decisions).collect(),
-        };
-        let is_left = report(settings, &reporting, said).await;
-        outcome.again.extend(not_written);
-        // With whichever pool.
-        outcome.again.extend(pass.pools.first().filter(|_| is_left).cloned());
+            decisions: sum(planned.values().map(|it| &it.decisions)),
+        });
         outcome
     }
+}
+
+/// How often each policy decides, of several counts.
+fn sum<'c>(counts: impl Iterator<Item = &'c BTreeMap<String, i64>>) -> BTreeMap<String, i64> {
+    let mut all = BTreeMap::new();
+    for (policy, count) in counts.flatten() {
+        *all.entry(policy.clone()).or_default() += count;
+    }
+    all
 }

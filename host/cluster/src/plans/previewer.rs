@@ -22,6 +22,8 @@ use tread_kube::metrics::Metrics;
 pub struct Previewer {
     pub(super) cluster: Arc<RwLock<Cluster>>,
     pub(super) described: Arc<RwLock<BTreeMap<String, Vec<Arc<Described>>>>>,
+    /// Pools of which the plans could not be made as things are, and why.
+    pub(super) unplanned: Arc<RwLock<BTreeMap<String, String>>>,
     pub(super) bodies: BodyCache,
     pub(super) client: Client,
     pub(super) sandbox: Sandbox,
@@ -79,6 +81,7 @@ impl Previewer {
                 ..Cluster::default()
             })),
             described: Arc::default(),
+            unplanned: Arc::default(),
             bodies: BodyCache::default(),
             client: settings.client.clone(),
             sandbox: settings.sandbox.clone(),
@@ -149,6 +152,11 @@ impl Previewer {
     pub fn plans(&self) -> Vec<Arc<Described>> {
         let plans = self.described.read().unwrap_or_else(PoisonError::into_inner);
         plans.values().flatten().cloned().collect()
+    }
+
+    /// The pools of which the plans could not be made as things are, and why.
+    pub fn unplanned(&self) -> BTreeMap<String, String> {
+        self.unplanned.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The cluster as it is.

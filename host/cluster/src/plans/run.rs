@@ -1,7 +1,7 @@
 //! The controller: takes in what the watches say, and looks at what it touches.
 
 use super::blockers::drains;
-use super::pass::{Pass, PassOutcome, Planning};
+use super::pass::{Desk, Pass, PassOutcome, Planning};
 use super::previewer::Previewer;
 use super::settings::Settings;
 use super::standing::{PAGE, PLANS};
@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::api::mirrors::{ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet};
 use tread_kube::api::{DisruptionPlan, NodeUpdate};
@@ -51,6 +52,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
         momentary: Due::default(),
         passes: Passes::start(&settings, &previewer),
         backoff: Backoff::new(WAITS),
+        write_backoff: Backoff::new(WAITS),
         settings,
         previewer,
     };
@@ -76,7 +78,7 @@ pub(super) async fn run(settings: Settings, previewer: Previewer) {
                 controller.look_at_blockers();
             }
             () = maybe(due) => controller.start(),
-            outcome = controller.passes.outcome() => controller.ended(outcome),
+            news = controller.passes.next() => controller.came(news),
         }
     }
 }
@@ -95,13 +97,18 @@ struct Controller {
     passes: Passes,
     /// How long to wait after a failure.
     backoff: Backoff,
+    /// The same where something was not written.
+    write_backoff: Backoff,
 }
 
-/// The task that plans for pools, one pass after the other: what it remembers stays
-/// there.
+/// The task that plans for pools, one pass after the other, and the one that writes what came of it:
+/// what they remember stays there.
 struct Passes {
     ask: mpsc::Sender<Pass>,
     answers: mpsc::Receiver<PassOutcome>,
+    /// The pools of which not all was written.
+    unwritten: mpsc::Receiver<BTreeSet<String>>,
+    _tasks: JoinSet<()>,
     /// Whether it looks.
     is_busy: bool,
 }
@@ -110,15 +117,19 @@ impl Passes {
     fn start(settings: &Settings, previewer: &Previewer) -> Passes {
         let (ask, mut asked) = mpsc::channel(1);
         let (answer, answers) = mpsc::channel(1);
-        let mut planning = Planning::new(settings.clone(), previewer.clone());
-        tokio::spawn(async move {
+        let (say, unwritten) = mpsc::channel(1);
+        let desk = Desk::default();
+        let mut planning = Planning::new(settings.clone(), previewer.clone(), desk.clone());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(desk.write(settings.clone(), previewer.clone(), say));
+        tasks.spawn(async move {
             while let Some(pass) = asked.recv().await {
                 if answer.send(planning.run(pass).await).await.is_err() {
                     return;
                 }
             }
         });
-        Passes { ask, answers, is_busy: false }
+        Passes { ask, answers, unwritten, _tasks: tasks, is_busy: false }
     }
 
     fn begin(&mut self, pass: Pass) {
@@ -127,13 +138,21 @@ impl Passes {
         drop(self.ask.try_send(pass));
     }
 
-    /// What came of the pass; None: it was interrupted.
-    async fn outcome(&mut self) -> Option<PassOutcome> {
-        match self.is_busy {
-            true => self.answers.recv().await,
-            false => std::future::pending().await,
+    /// What comes of the pass, or of writing; None: one of them was interrupted.
+    async fn next(&mut self) -> Option<Came> {
+        tokio::select! {
+            outcome = self.answers.recv(), if self.is_busy => outcome.map(Came::Pass),
+            unwritten = self.unwritten.recv() => unwritten.map(Came::Unwritten),
         }
     }
+}
+
+/// What comes of the tasks.
+enum Came {
+    /// A pass ended.
+    Pass(PassOutcome),
+    /// A round of writing ended, and of these pools not all was written.
+    Unwritten(BTreeSet<String>),
 }
 
 /// Pools to look at, and when.
@@ -232,13 +251,23 @@ impl Controller {
         self.passes.begin(Pass { standing, pools, known_since: self.known_since });
     }
 
-    fn ended(&mut self, outcome: Option<PassOutcome>) {
+    fn came(&mut self, news: Option<Came>) {
+        match news {
+            None => {
+                tracing::error!("a pass over the pools was interrupted: all are looked at again");
+                self.passes = Passes::start(&self.settings, &self.previewer);
+                self.later(self.all_pools());
+            }
+            Some(Came::Pass(outcome)) => self.ended(outcome),
+            Some(Came::Unwritten(pools)) if pools.is_empty() => self.write_backoff.reset(),
+            Some(Came::Unwritten(pools)) => {
+                self.again.add(pools, self.write_backoff.next_wait());
+            }
+        }
+    }
+
+    fn ended(&mut self, outcome: PassOutcome) {
         self.passes.is_busy = false;
-        let Some(outcome) = outcome else {
-            tracing::error!("a pass over the pools was interrupted: all are looked at again");
-            self.passes = Passes::start(&self.settings, &self.previewer);
-            return self.later(self.all_pools());
-        };
         self.previewer.set_ready();
         self.momentary = Due { pools: outcome.momentary, at: outcome.momentary_at };
         let mut cluster = self.previewer.cluster.write().unwrap_or_else(PoisonError::into_inner);

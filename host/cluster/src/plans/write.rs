@@ -153,6 +153,7 @@ async fn put(
             keep_times(&mut status, standing);
             standing.version.clone()
         }
+        None if !settings.leads.now() => return Ok(()),
         None => {
             let spec = DisruptionPlanSpec { pool: pool.name.clone(), cause: wanted.cause.clone() };
             let mut object = DisruptionPlan::new(&wanted.name, spec);
@@ -163,6 +164,9 @@ async fn put(
             let made = match make().await {
                 Err(failed) if failed.outcome == CallOutcome::Conflict => {
                     foreign::remove(settings, api, pool, wanted).await?;
+                    if !settings.leads.now() {
+                        return Ok(());
+                    }
                     make().await?
                 }
                 made => made?,

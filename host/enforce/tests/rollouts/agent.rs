@@ -153,7 +153,7 @@ impl Plays {
                 continue;
             };
             ANSWERED.fetch_add(1, Ordering::Relaxed);
-            seen = match self.follows(&instructions).await {
+            seen = match Box::pin(self.follows(&instructions)).await {
                 true => Some(instructions.revision),
                 // It asks again for what it may not do yet.
                 false => None,

@@ -182,8 +182,11 @@ fn pod(options: &Options) -> PodSpec {
             ..PodAffinityTerm::default()
         },
     };
+    // What it evicts must not take its place: only tread gives the room on the node back.
+    let priority = (options.mode == Mode::Enforce).then(|| "system-cluster-critical".to_owned());
     PodSpec {
         service_account_name: Some(NAME.to_owned()),
+        priority_class_name: priority,
         containers: vec![container(options)],
         affinity: Some(Affinity {
             pod_anti_affinity: Some(PodAntiAffinity {

@@ -15,11 +15,14 @@ use kube::runtime::watcher::watch_object;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// What is asked for.
 const LEASES: &str = "leases";
+/// How long it is before the Lease is read where it cannot be watched.
+const READ_AGAIN: Duration = Duration::from_secs(2);
 /// How often giving up the Lease is tried.
 const RELEASE_TRIES: usize = 3;
 
@@ -30,6 +33,7 @@ pub(super) struct Candidate {
     pub(super) identity: String,
     pub(super) timings: Timings,
     pub(super) metrics: Metrics,
+    pub(super) may_lead: watch::Receiver<bool>,
     pub(super) leads: watch::Sender<bool>,
     pub(super) state: Arc<Mutex<State>>,
 }
@@ -44,6 +48,9 @@ struct Held {
 /// Why nobody waits or leads any more.
 enum End {
     Lost,
+    /// This candidate may not lead any more. Others may take over when the Lease has ended: what it
+    /// writes at this moment has ended by then.
+    Denied,
     Stopped,
 }
 
@@ -73,26 +80,43 @@ impl Candidate {
     /// Waits until the Lease can be taken, and takes it. `led` says whether this candidate led before.
     async fn wait<F: Future<Output = ()>>(&self, mut stop: Pin<&mut F>, led: bool) -> Option<Held> {
         let mut changes = pin!(watch_object(self.api.clone(), &self.name).default_backoff());
+        let mut may_lead = self.may_lead.clone();
         let mut seen: Option<Observed> = None;
         let mut not_before = Instant::now();
+        // A watch that failed is begun again later each time. Meanwhile the Lease is read.
+        let mut read_at = None;
         loop {
+            let may = *may_lead.borrow_and_update();
             let free = seen
                 .as_ref()
+                .filter(|_| may)
                 .map(|seen| seen.free_at(&self.identity, &self.timings).max(not_before));
             tokio::select! {
                 () = stop.as_mut() => return None,
                 change = changes.next() => match change {
                     Some(Ok(lease)) => {
                         self.solved();
+                        read_at = None;
                         seen = Some(self.note(seen, lease, led));
                     }
                     Some(Err(error)) => {
                         let failed = Failed::watch(&error, LEASES).counted(&self.metrics);
                         self.problem(&format!("cannot be watched: {failed}"));
+                        read_at = read_at.or_else(|| Some(Instant::now() + jittered(READ_AGAIN)));
                     }
                     // The stream does not end; if it did, this would not spin.
                     None => sleep(self.timings.retry).await,
                 },
+                () = until(read_at) => {
+                    match self.read().await {
+                        Some(lease) => {
+                            read_at = None;
+                            seen = Some(self.note(seen, lease, led));
+                        }
+                        None => read_at = Some(Instant::now() + jittered(READ_AGAIN)),
+                    }
+                }
+                Ok(()) = may_lead.changed() => {}
                 () = until(free) => {
                     let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
                     match self.take(lease).await {
@@ -120,10 +144,15 @@ impl Candidate {
         self.leads.send_replace(true);
         tracing::info!(lease = %self.name, identity = %self.identity, "leads");
         let mut next = Instant::now() + self.timings.renew;
+        let mut may_lead = self.may_lead.clone();
         loop {
             tokio::select! {
                 biased;
                 () = stop.as_mut() => return End::Stopped,
+                () = denied(&mut may_lead) => {
+                    tracing::warn!(lease = %self.name, "may not lead any more");
+                    return End::Denied;
+                }
                 () = sleep_until(until) => {
                     tracing::warn!(lease = %self.name, "could not renew in time, and leads no longer");
                     return End::Lost;
@@ -273,6 +302,14 @@ impl Candidate {
 
 fn params() -> PostParams {
     PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
+}
+
+/// Waits until this candidate may not lead.
+async fn denied(may_lead: &mut watch::Receiver<bool>) {
+    if may_lead.wait_for(|may| !may).await.is_err() {
+        // Nobody says anything else any more.
+        std::future::pending().await
+    }
 }
 
 /// Waits for a time that may not be known yet.

@@ -1,6 +1,7 @@
 //! What `/readyz` says: whether the service knows what it has to, and what to do
 //! where it does not.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tread_cluster::plans::Previewer;
 use tread_cluster::policies::current::Published;
@@ -70,10 +71,7 @@ impl Known {
         [
             watches(&self.watches.waiting(), &self.watches.failing(), &missing),
             policies(self.policies.borrow().settled, self.watches.reads(), &missing),
-            match self.previewer.is_ready() {
-                true => Check::good("plans", "what is pending is planned"),
-                false => Check::bad("plans", "what is pending is not planned yet"),
-            },
+            plans(self.previewer.is_ready(), &self.previewer.unplanned()),
             match self.watches.not_written().as_slice() {
                 [] => Check::good("writes", "nothing waits to be written"),
                 // Until somebody grants it nothing is written at all.
@@ -125,6 +123,24 @@ fn policies(settled: bool, reads: Vec<String>, missing: &[&'static str]) -> Chec
     let mut said = vec!["some are still being loaded".to_owned()];
     said.extend(reads);
     Check::bad("policies", said.join("; "))
+}
+
+fn plans(is_ready: bool, unplanned: &BTreeMap<String, String>) -> Check {
+    if !is_ready {
+        return Check::bad("plans", "what is pending is not planned yet");
+    }
+    let Some((pool, why)) = unplanned.iter().next() else {
+        return Check::good("plans", "what is pending is planned");
+    };
+    let more = match unplanned.len() {
+        1 => String::new(),
+        all => format!("; and of {} more pools", all - 1),
+    };
+    // What was planned before is better than nothing, and says that it is stale.
+    Check::good(
+        "plans",
+        format!("not planned as it is now: what is pending of pool {pool}: {why}{more}"),
+    )
 }
 
 fn definitions(mut outdated: Vec<String>, missing: &[&'static str]) -> Check {

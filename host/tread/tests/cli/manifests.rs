@@ -36,6 +36,18 @@ fn documents_and_the_list_say_the_same_in_an_order_that_can_be_applied() {
 }
 
 #[test]
+fn the_compiled_policies_of_the_service_fit_into_its_volume_before_it_is_evicted() {
+    let list = Bench::new().tread(&["manifests", "-o", "json"]).json();
+    let items = list["items"].as_array().unwrap();
+    let service = items.iter().find(|item| item["kind"] == "Deployment").unwrap();
+    let volume = &service["spec"]["template"]["spec"]["volumes"][0]["emptyDir"];
+    let limit = volume["sizeLimit"].as_str().unwrap().strip_suffix("Gi").unwrap();
+    let limit = limit.parse::<u64>().unwrap() << 30;
+    // Some are written at the same time.
+    assert!(2 * tread_engine::sandbox::MOST_CACHED_BYTES <= limit);
+}
+
+#[test]
 fn each_part_is_there_when_it_is_asked_for() {
     let bench = Bench::new();
     let of =

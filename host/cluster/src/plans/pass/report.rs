@@ -36,8 +36,8 @@ pub(super) struct Reporting<'t> {
     /// The plans of all pools.
     pub(super) described: &'t [Arc<Described>],
     pub(super) standing: &'t BTreeMap<String, Standing>,
-    /// How often each policy decides, pool by pool.
-    pub(super) decisions: Vec<&'t BTreeMap<String, i64>>,
+    /// How often each policy decides.
+    pub(super) decisions: &'t BTreeMap<String, i64>,
 }
 
 /// Reports it; whether something is left to be reported in the next pass.
@@ -53,14 +53,14 @@ pub(super) async fn report(
     if settings.leads.now() {
         troubles(settings, reporting.cluster, &mut said.troubles).await;
         flagged(settings, reporting.cluster, reporting.described, &mut said.flagged).await;
-        let counts = sum(&reporting.decisions);
+        let counts = reporting.decisions;
         let is_said = said.decisions.as_ref().is_some_and(|(said, current)| {
             // One that was made anew under its name has no count yet.
-            *said == counts && Arc::ptr_eq(current, reporting.current)
+            said == counts && Arc::ptr_eq(current, reporting.current)
         });
         if !is_said {
-            match decisions(settings, &counts).await {
-                true => said.decisions = Some((counts, Arc::clone(reporting.current))),
+            match decisions(settings, counts).await {
+                true => said.decisions = Some((counts.clone(), Arc::clone(reporting.current))),
                 false => is_left = true,
             }
         }
@@ -78,13 +78,4 @@ pub(super) async fn report(
         said.unreported.clear();
     }
     is_left
-}
-
-/// How often each policy decides, of several counts.
-fn sum(counts: &[&BTreeMap<String, i64>]) -> BTreeMap<String, i64> {
-    let mut all = BTreeMap::new();
-    for (policy, count) in counts.iter().copied().flatten() {
-        *all.entry(policy.clone()).or_default() += count;
-    }
-    all
 }

@@ -25,6 +25,7 @@ use tread_engine::sandbox::Module;
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::words::{KEY_ANNOTATION, LAST_GOOD_LABEL, MANAGER};
 use tread_kube::asking::{Backoff, Call, Failed, ask};
+use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
@@ -62,6 +63,7 @@ pub(super) struct Hands {
     pub(super) metrics: Metrics,
     /// Where it is noted what is being read.
     pub(super) watches: Watches,
+    pub(super) leads: Leading,
 }
 
 impl Hands {
@@ -224,6 +226,10 @@ impl Hands {
         };
         let copy = kept::config_map(object, &self.namespace, version, body, settings);
         let copy = copy.ok_or(NotCopied::Refused)?;
+        if !self.leads.now() {
+            // Fetching may have taken its time. Whoever leads now copies it.
+            return Err(NotCopied::Moved);
+        }
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         let place = copy.name_any();
         let (params, patch) = (PatchParams::apply(MANAGER).force(), Patch::Apply(&copy));

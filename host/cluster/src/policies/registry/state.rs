@@ -79,6 +79,7 @@ impl Registry {
             hopeless: Hopeless::default(),
             metrics: settings.metrics.clone(),
             watches: settings.watches.clone(),
+            leads: settings.leads.clone(),
         };
         Registry {
             settings,
