@@ -36,6 +36,7 @@ mod workers;
 mod writing;
 
 pub use agents::{Agents, NoInstructions};
+pub(crate) use anew::node_taints;
 pub use facts::PAUSED_ANNOTATION;
 pub use halted::{OPERATORS_DAEMON, OPERATORS_NAMESPACE, says_halted};
 pub use joining::{Boots, Joining, NotServed, Patch, patch};

@@ -83,7 +83,7 @@ reasons! {
     PlanChanged,
     /// On a DisruptionPlan: somebody else's, under a name that tread uses, was removed.
     PlanReplaced,
-    /// On a MachineConfigPool: a selector cannot be read; while it is that of nodes, OpenShift places no node in any pool.
+    /// On a MachineConfigPool: it cannot be read, or a selector of it; while it is that of nodes, OpenShift places no node in any pool.
     PoolUnreadable,
     /// On a Node: it is in several pools, and nobody can say which config it is to have.
     InSeveralPools,

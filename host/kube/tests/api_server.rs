@@ -279,3 +279,28 @@ fn what_is_taken_of_a_rollout_can_be_read_however_odd_it_is() {
     times.iter().for_each(|value| take("retryFailedBefore", value));
     assert!(taken > 5 && refused > 20, "{taken} {refused}");
 }
+
+#[test]
+fn taints_that_no_node_may_have_are_refused_before_a_node_joins() {
+    let taint = |key: &str, value: &str, effect: &str| json!({"key": key, "value": value, "effect": effect});
+    let (long, longer) = ("a".repeat(63), "a".repeat(64));
+    let keys = ["dedicated", "node-role.kubernetes.io/infra", "A_b.c", &format!("a.b/{long}")];
+    let values = ["", "a", "a.b_c-D", &long];
+    for (key, value) in keys.iter().flat_map(|key| values.iter().map(move |value| (key, value))) {
+        let taken = rollout_with("nodeTaints", &json!([taint(key, value, "NoSchedule")]));
+        assert!(taken.is_ok(), "{key}={value}: {taken:?}");
+    }
+    let refused = |taints: &Value, says: &str| {
+        let why = rollout_with("nodeTaints", taints).unwrap_err();
+        assert!(why.contains(says), "{taints}: {why}");
+    };
+    for key in ["de dicated", "a/b/c", "A.b/c", "/a", "a/", "-a", "a-", &longer, "a..b/c"] {
+        refused(&json!([taint(key, "", "NoSchedule")]), "write a key as labels have");
+    }
+    for value in ["a b", "-a", "a.", "a/b", "a=b"] {
+        refused(&json!([taint("a", value, "NoSchedule")]), "write a value as labels have");
+    }
+    let two = |effect: &str| json!([taint("a", "b", "NoSchedule"), taint("a", "c", effect)]);
+    assert!(rollout_with("nodeTaints", &two("NoExecute")).is_ok());
+    refused(&two("NoSchedule"), "one taint of a key and an effect");
+}

@@ -23,9 +23,9 @@ pub use booted::{BOOTED, Booted};
 pub use claim::{Claim, Id, Invalid, Mark};
 pub use key::Key;
 pub use kubelet::{KUBELET, NoRoom, claim_in, with_claim, without_claim};
-pub use labels::{Ambiguous, Labels, Requirement, determined};
+pub use labels::{Ambiguous, Determined, Labels, Requirement, determined};
 pub use served::{BOOTSTRAP, Boots, Served, Unserved, served};
-pub use settle::{Facts, Held, Joins, Known, PoolFacts, Settled, Shown, claim_of, settle};
+pub use settle::{Facts, Held, Joins, Known, PoolFacts, SKEW, Settled, Shown, claim_of, settle};
 pub use stub::stub;
 pub use tokens::Tokens;
 pub use version::{Lacks, in_version};
@@ -42,6 +42,9 @@ pub const SECRETS_KEY: &str = "joining.json";
 /// The Secret, in tread's namespace, in which an admin gives the kubeconfig by which kubelets
 /// register.
 pub const BOOTSTRAP_SECRET: &str = "tread-bootstrap";
+
+/// What follows a pool's name in that of the Secret with the user data that `tread pools stub` prints.
+pub const USER_DATA: &str = "-user-data-tread";
 
 /// The condition of a NodeUpdate that says whether its node has joined, or why it is held.
 pub const JOINED: &str = "Joined";

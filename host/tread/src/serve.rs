@@ -74,7 +74,8 @@ Answers:
                   /v1/policies and /v1/bootimages, as JSON, for whoever may read DisruptionPlans,
                   DisruptionPolicies and BootImages: Authorization: Bearer TOKEN
   --listen-agents /v1/agent/wait and /v1/agent/permit, in the mode enforce, for agents alone
-  --listen-ignition  /config/POOL, in the mode enforce, for machines that boot, with the pool's token
+  --listen-ignition  /config/POOL, and /first-boot/POOL for what they report (POST), in the mode enforce,
+                  for machines that boot, with the pool's token
 
 SIGTERM or SIGINT stops it in order; a second one at once.";
 

@@ -16,6 +16,7 @@ use tread_kube::api::machines::{INFRASTRUCTURE, Kind, PROVISIONING};
 use tread_kube::api::words::STREAM_LABEL;
 use tread_model::boot_images::catalogue::essence;
 use tread_model::boot_images::{Boots, Catalogue, Release, shown};
+use tread_model::joining::USER_DATA;
 
 /// A release, as it is written and as it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,8 +183,11 @@ impl Facts {
 
     /// The stream of the pool whose user data new machines get.
     pub fn stream_of_pool(&self, user_data: &str) -> Option<&str> {
-        let pool = user_data.strip_suffix("-managed").unwrap_or(user_data);
-        self.stream_of(pool.strip_suffix("-user-data")?)
+        let by_operator = || {
+            let user_data = user_data.strip_suffix("-managed").unwrap_or(user_data);
+            user_data.strip_suffix("-user-data")
+        };
+        self.stream_of(user_data.strip_suffix(USER_DATA).or_else(by_operator)?)
     }
 
     /// The stream that a pool names.

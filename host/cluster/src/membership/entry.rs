@@ -2,7 +2,7 @@
 //! that: a pure function.
 
 use crate::labels::Labels;
-use crate::pools::{Place, Pool, Pools, WORKER, pool_of, says_unplaced};
+use crate::pools::{Place, Pool, Pools, Selects, WORKER, pool_of, says_unplaced};
 use std::collections::BTreeSet;
 
 const OS: &str = "kubernetes.io/os";
@@ -16,7 +16,7 @@ pub fn entry(node: &str, labels: &Labels, pool: &str, pools: &Pools) -> Result<L
         ));
     };
     let (given, unsure) = match pool.gives() {
-        Ok(given) => (given, None),
+        Ok(gives) => (gives.given(labels), None),
         Err(why) => (Labels::new(), Some(why)),
     };
     let mut then = labels.clone();
@@ -26,7 +26,14 @@ pub fn entry(node: &str, labels: &Labels, pool: &str, pools: &Pools) -> Result<L
         return Ok(given);
     }
     match (place, unsure) {
-        (Place::Unplaced(all), _) => Err(format!("no node is let in: {}", says_unplaced(&all))),
+        (Place::Unplaced(all), _) => {
+            let why = all.iter().filter_map(|name| match &pools.get(name)?.nodes {
+                Selects::Unreadable(why) => Some(format!("; pool {name}: {why}")),
+                Selects::Nothing | Selects::Labels(_) => None,
+            });
+            let why: String = why.collect();
+            Err(format!("no node is let in: {}{why}", says_unplaced(&all)))
+        }
         (_, Some(why)) if !pool.nodes.matches(&then) => Err(format!(
             "nobody can say which labels a node of pool {0} gets: {why}. Give the node labels that this \
              selects, and let it in then: kubectl label node {node} KEY=VALUE; or write a selector that \
@@ -117,6 +124,7 @@ mod tests {
             ("infra", by_label("infra")),
             ("gpu", by_label("gpu")),
             ("edge", one_of),
+            ("any", json!({"matchExpressions": [{"key": "rack", "operator": "Exists"}]})),
             ("empty", json!({})),
         ])
     }
@@ -134,6 +142,9 @@ mod tests {
             (labels(&[("infra", "")]), "infra", labels(&[("infra", "")])),
             // Nobody can say which, and it has one.
             (labels(&[("worker", ""), ("site", "north")]), "edge", labels(&[])),
+            // Any value will do, and it has one.
+            (labels(&[("worker", ""), ("rack", "r12")]), "any", labels(&[])),
+            (labels(&[("worker", "")]), "any", labels(&[("rack", "")])),
             // `master` beats one pool of its own name.
             (labels(&[("gpu", "")]), "master", labels(&[("master", "")])),
         ] {
@@ -194,6 +205,14 @@ mod tests {
             json!({"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]});
         let one = pools(&[("infra", by_label("infra")), ("other", unreadable)]);
         let why = entry("n", &Labels::new(), "infra", &one).unwrap_err();
-        assert!(why.contains("spec.nodeSelector of the pool other"), "{why}");
+        assert!(why.contains("mends the pool other: its spec.nodeSelector"), "{why}");
+        assert!(why.ends_with("; pool other: \"Near\" is no operator"), "{why}");
+        let metadata = serde_json::from_value(json!({"name": "other"})).unwrap();
+        let unread = Arc::new(Pool::unread(&metadata, "spec.maxUnavailable: it is odd"));
+        let one: Pools = one.into_iter().chain([("other".to_owned(), unread)]).collect();
+        for pool in ["infra", "other"] {
+            let why = entry("n", &Labels::new(), pool, &one).unwrap_err();
+            assert!(why.ends_with("; pool other: spec.maxUnavailable: it is odd"), "{why}");
+        }
     }
 }

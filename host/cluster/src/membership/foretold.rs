@@ -90,7 +90,7 @@ pub fn foretell_joining(booted: &str, given: &Labels, scene: &Scene<'_>) -> Opti
     let mut labels = registered(&pool.name, given);
     let (why, patch) = match pool.gives() {
         Ok(gives) => {
-            labels.extend(gives);
+            labels.extend(gives.given(&labels));
             let would = match pool_of(&labels, scene.pools) {
                 Place::Unplaced(_) => return None,
                 Place::Several(all) => format!("in the pools {}", all.join(", ")),

@@ -28,7 +28,8 @@ use tread_kube::watching::parsed::{Parsed, each_by_itself};
 /// What DisruptionPlans are called where they cannot be listed.
 pub const PLANS: &str = "disruptionplans";
 
-const POOLS: &str = "machineconfigpools";
+/// What MachineConfigPools are called where one cannot be read.
+pub const POOLS: &str = "machineconfigpools";
 
 /// How many objects are listed at a time: of most few bytes are read, and plans are large.
 const SMALL: u32 = 500;
@@ -60,7 +61,9 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     let mut gathered = Gathered::default();
     let cluster = &mut gathered.cluster;
     let found = listed_pools(client, &metrics).await?;
-    cluster.pools = pools_of(read(found, POOLS, &mut gathered.unreadable));
+    cluster.pools = pools_of(&found);
+    // Those that cannot be read are named, too.
+    read(found, POOLS, &mut gathered.unreadable);
     let mut members = Members::since(Timestamp::now().as_second());
     let api = each_by_itself(Api::<DisruptionPlan>::all(client.clone()));
     let list = async |params| api.list(&params).await;
@@ -152,7 +155,7 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
 /// The pools of a cluster.
 pub async fn pools(client: &Client, metrics: &Metrics) -> Result<Pools, Failed> {
     let found = listed_pools(client, metrics).await.map_err(|(_, failed)| failed)?;
-    Ok(pools_of(found.into_iter().filter_map(Parsed::read)))
+    Ok(pools_of(&found))
 }
 
 async fn listed_pools(
@@ -163,8 +166,12 @@ async fn listed_pools(
     listed(POOLS, SMALL, metrics, async |params| api.list(&params).await).await
 }
 
-fn pools_of(all: impl IntoIterator<Item = MachineConfigPool>) -> Pools {
-    let pools = all.into_iter().map(|pool| Pool::of(&pool));
+/// All of them: one that cannot be read counts as there too.
+fn pools_of(all: &[Parsed<MachineConfigPool>]) -> Pools {
+    let pools = all.iter().map(|pool| match pool {
+        Parsed::Read(pool) => Pool::of(pool),
+        Parsed::Unreadable(metadata, why) => Pool::unread(metadata, why),
+    });
     pools.map(|pool| (pool.name.clone(), Arc::new(pool))).collect()
 }
 
@@ -242,7 +249,28 @@ impl Gathered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pools::{Place, pool_of};
     use serde_json::json;
+
+    #[test]
+    fn a_pool_that_cannot_be_read_counts_as_there_so_that_no_node_is_placed() {
+        let pool = |name: &str, most: u64| -> Parsed<MachineConfigPool> {
+            let role = format!("node-role.kubernetes.io/{name}");
+            let object = json!({"metadata": {"name": name, "uid": name},
+                "spec": {"maxUnavailable": most, "nodeSelector": {"matchLabels": {role: ""}}}});
+            serde_json::from_value(object).unwrap()
+        };
+        // It is more than 32 bits hold.
+        let pools = pools_of(&[pool("worker", 1), pool("infra", 4_294_967_296)]);
+        let labels = ["infra", "worker"].map(|it| format!("node-role.kubernetes.io/{it}"));
+        let labels = labels.into_iter().map(|key| (key, String::new())).collect();
+        let expected = Place::Unplaced(vec!["infra".to_owned()]);
+        assert_eq!(pool_of(&labels, &pools), expected);
+        let problems = pools["infra"].problems();
+        assert!(problems[0].starts_with("spec.maxUnavailable: "), "{problems:?}");
+        assert_eq!((problems.len(), pools["infra"].uid.as_str()), (1, "infra"));
+        assert!(pools["worker"].problems().is_empty());
+    }
 
     #[test]
     fn where_tread_rolls_out_a_node_has_and_is_what_the_agent_of_its_own_uid_says() {

@@ -134,6 +134,7 @@ impl Basis {
         let pool = scene.pools.get(booted);
         if let Some(pool) = pool {
             labels.push(joined(&registered, pool, scene.pools));
+            labels.push(pool.with_labels(&registered));
             let mut then = registered.clone();
             then.extend(pool.labels.clone());
             labels.push(then);

@@ -168,14 +168,17 @@ impl State {
             selectors.extend(remove_pool(cluster, name));
         }
         for (name, object) in there {
-            // One that cannot be read stays as it was.
-            if let Some(pool) = self.read_as::<MachineConfigPool>(index::POOLS, object) {
-                pools.insert(name.clone());
-                let changed = put_pool(cluster, Pool::of(&pool));
-                others |= changed.is_another;
-                sources |= changed.sources;
-                selectors.extend(changed.selectors);
-            }
+            let pool = match self.read_as::<MachineConfigPool>(index::POOLS, object) {
+                Ok(pool) => Pool::of(&pool),
+                // One that cannot be read stays as it was.
+                Err(_) if cluster.pools.get(name).is_some_and(|it| it.unread.is_none()) => continue,
+                Err(why) => Pool::unread(object.meta(), &why),
+            };
+            pools.insert(name.clone());
+            let changed = put_pool(cluster, pool);
+            others |= changed.is_another;
+            sources |= changed.sources;
+            selectors.extend(changed.selectors);
         }
         let Cluster { members, pools: known, configs, strays, .. } = cluster;
         if !selectors.is_empty() {
@@ -188,18 +191,18 @@ impl State {
         Touched { pools, all, sources }
     }
 
-    /// The object as one of its kind. What is not is told of in the log, where the
+    /// The object as one of its kind, or why it is none. That is told of in the log, where the
     /// index has not told of it.
     fn read_as<K: serde::de::DeserializeOwned>(
         &self,
         kind: &'static str,
         object: &Object,
-    ) -> Option<K> {
+    ) -> Result<K, String> {
         let read = read_as(object);
         if let (Err(why), Parsed::Read(_)) = (&read, &**object) {
             left_out(kind, object.meta(), why, &self.metrics);
         }
-        read.ok()
+        read
     }
 
     fn machine_configuration(
@@ -232,7 +235,7 @@ impl State {
         let Differences { there, .. } = differences(&before, &now);
         let mut touched = Touched::nothing();
         for (_, object) in there {
-            let object = self.read_as::<ClusterVersion>(index::CLUSTER_VERSIONS, object);
+            let object = self.read_as::<ClusterVersion>(index::CLUSTER_VERSIONS, object).ok();
             if let Some(release) = object.as_ref().map(release)
                 && release != cluster.release
             {

@@ -84,8 +84,8 @@ pub fn says_unplaced(pools: &[String]) -> String {
         _ => ("pools", "their"),
     };
     format!(
-        "OpenShift places no node in any pool, and rolls nothing out, until somebody mends \
-         spec.nodeSelector of the {noun} {}: {theirs} selector cannot be read",
+        "OpenShift places no node in any pool, and rolls nothing out, until somebody mends the {noun} {}: \
+         {theirs} spec.nodeSelector cannot be read",
         pools.join(", ")
     )
 }

@@ -3,13 +3,14 @@
 use super::config::ConfigMeta;
 use super::selector::{Selects, determined, gives};
 use crate::labels::Labels;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::api::MachineConfigPool;
 use tread_kube::api::machine_config::PoolConfiguration;
 use tread_kube::api::rollout::MADE_ANNOTATION;
-use tread_model::joining::Ambiguous;
+use tread_model::joining::{Ambiguous, Determined};
 
 /// The pools, by name.
 pub type Pools = BTreeMap<String, Arc<Pool>>;
@@ -35,8 +36,10 @@ pub struct Pool {
     /// The labels that leave no choice by which it selects nodes: what OpenShift's operator
     /// would give a node so that it belongs here.
     pub labels: Labels,
+    /// The keys of those that may have any value.
+    pub any_value: BTreeSet<String>,
     /// The labels that a node gets that joins it, or why nobody can say which.
-    pub gives: Option<Result<Labels, Ambiguous>>,
+    pub gives: Option<Result<Determined, Ambiguous>>,
     /// Which MachineConfigs it selects.
     pub configs: Selects,
     /// The rendered config that its nodes are to get.
@@ -52,6 +55,8 @@ pub struct Pool {
     pub served_newest: bool,
     /// Whether its Rollout was made once.
     pub had_rollout: bool,
+    /// Why the object cannot be read: this stands in its place, so that it counts as there.
+    pub unread: Option<String>,
 }
 
 /// A rendered config, and the MachineConfigs that it is made of.
@@ -70,13 +75,15 @@ impl Pool {
         let status = object.status.as_ref();
         let annotations = object.metadata.annotations.as_ref();
         let count = |given: Option<i32>| i64::from(given.unwrap_or_default());
+        let determined = determined(spec.node_selector.as_ref());
         Pool {
             name: object.metadata.name.clone().unwrap_or_default(),
             uid: object.metadata.uid.clone().unwrap_or_default(),
             version: object.metadata.resource_version.clone().unwrap_or_default(),
             paused: spec.paused,
             nodes: Selects::of(spec.node_selector.as_ref()),
-            labels: determined(spec.node_selector.as_ref()),
+            labels: determined.given(&Labels::new()),
+            any_value: determined.any_value,
             gives: Some(gives(spec.node_selector.as_ref())),
             configs: Selects::of(spec.machine_config_selector.as_ref()),
             target: spec.configuration.as_ref().and_then(Configuration::of),
@@ -93,6 +100,23 @@ impl Pool {
             degraded: count(status.and_then(|it| it.degraded_machine_count)),
             served_newest: count(status.and_then(|it| it.updated_machine_count)) > 0,
             had_rollout: annotations.is_some_and(|all| all.contains_key(MADE_ANNOTATION)),
+            unread: None,
+        }
+    }
+
+    /// What stands in the place of an object that cannot be read, and of which no former version is
+    /// known. Nobody knows which nodes it selects: were it not there, its nodes would be those of
+    /// another pool.
+    pub fn unread(metadata: &ObjectMeta, why: &str) -> Pool {
+        Pool {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            version: metadata.resource_version.clone().unwrap_or_default(),
+            nodes: Selects::Unreadable(why.to_owned()),
+            // It is not that these are left open: no node is in any pool.
+            gives: Some(Ok(Determined::default())),
+            unread: Some(why.to_owned()),
+            ..Pool::default()
         }
     }
 
@@ -102,12 +126,27 @@ impl Pool {
     }
 
     /// The labels that a node gets that joins it, or why nobody can say which.
-    pub fn gives(&self) -> Result<Labels, Ambiguous> {
+    pub fn gives(&self) -> Result<Determined, Ambiguous> {
         self.gives.clone().unwrap_or(Err(Ambiguous::Nothing))
+    }
+
+    /// These labels, and those that leave no choice. A key that may have any value keeps the one
+    /// that it has.
+    pub(crate) fn with_labels(&self, labels: &Labels) -> Labels {
+        let stays = |key: &String| self.any_value.contains(key) && labels.contains_key(key);
+        let new = self.labels.iter().filter(|(key, _)| !stays(key));
+        let new = new.map(|(key, value)| (key.clone(), value.clone()));
+        labels.clone().into_iter().chain(new).collect()
     }
 
     /// What cannot be read in it, and what that means; there may be nothing.
     pub fn problems(&self) -> Vec<String> {
+        if let Some(why) = &self.unread {
+            return vec![format!(
+                "{why}: it cannot be read, so that nobody knows which nodes it selects: no node is placed in \
+                 any pool, and nothing is rolled out, until that is mended."
+            )];
+        }
         let mut problems = Vec::new();
         if let Selects::Unreadable(why) = &self.nodes {
             problems.push(format!(

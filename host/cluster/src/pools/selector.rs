@@ -3,7 +3,8 @@
 use crate::labels::{Labels, is_key, is_value};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt as _};
-use tread_model::joining::{self, Ambiguous, Requirement};
+use std::collections::BTreeSet;
+use tread_model::joining::{self, Ambiguous, Determined, Requirement};
 
 /// What a pool selects.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -74,7 +75,7 @@ fn check(given: &LabelSelector) -> Result<(), String> {
 }
 
 /// The labels that a node gets that joins the pool, or why nobody can say which.
-pub(super) fn gives(given: Option<&LabelSelector>) -> Result<Labels, Ambiguous> {
+pub(super) fn gives(given: Option<&LabelSelector>) -> Result<Determined, Ambiguous> {
     let Some(given) = given else { return Err(Ambiguous::Nothing) };
     let labels = given.match_labels.iter().flatten();
     let expressions = given.match_expressions.iter().flatten();
@@ -90,21 +91,26 @@ pub(super) fn gives(given: Option<&LabelSelector>) -> Result<Labels, Ambiguous> 
 
 /// The labels that OpenShift's operator makes of a selector for a node that booted into the
 /// pool: of what leaves no choice.
-pub(super) fn determined(given: Option<&LabelSelector>) -> Labels {
-    let Some(given) = given else { return Labels::new() };
+pub(super) fn determined(given: Option<&LabelSelector>) -> Determined {
+    let Some(given) = given else { return Determined::default() };
     let mut labels: Labels = given
         .match_labels
         .iter()
         .flatten()
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
+    let mut any_value = BTreeSet::new();
     for it in given.match_expressions.iter().flatten() {
-        let value = match (it.operator.as_str(), it.values.as_deref().unwrap_or_default()) {
-            ("In", [one]) => one.clone(),
-            ("Exists", _) => String::new(),
-            _ => continue,
-        };
-        labels.entry(it.key.clone()).or_insert(value);
+        match (it.operator.as_str(), it.values.as_deref().unwrap_or_default()) {
+            ("In", [one]) => {
+                labels.entry(it.key.clone()).or_insert_with(|| one.clone());
+            }
+            ("Exists", _) => {
+                any_value.insert(it.key.clone());
+            }
+            _ => {}
+        }
     }
-    labels
+    any_value.retain(|key| !labels.contains_key(key));
+    Determined { labels, any_value }
 }

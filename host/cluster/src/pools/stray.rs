@@ -103,8 +103,7 @@ fn belongs(labels: &Labels, pool: &Pool, pools: &Pools) -> bool {
 
 /// The labels with which something is to belong to a pool that has these now.
 pub(crate) fn joined(labels: &Labels, pool: &Pool, pools: &Pools) -> Labels {
-    let mut then = labels.clone();
-    then.extend(pool.labels.clone());
+    let mut then = pool.with_labels(labels);
     if !belongs(&then, pool, pools) {
         // Those of other pools of their own names go, and no more than that: those of `master`
         // and `worker` are from the kubelet.
@@ -143,7 +142,7 @@ fn elsewhere(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> O
     }
     let never_belonged = match &node.first_pivot {
         // Labels that the operator gave, and that somebody took away.
-        Some(_) if node.is_labelled && !has_all(&node.labels, &booted.labels) => false,
+        Some(_) if node.is_labelled && booted.with_labels(&node.labels) != node.labels => false,
         Some(first) => first == has,
         None => !member.has_moved,
     };
@@ -151,10 +150,6 @@ fn elsewhere(name: &str, member: &Member, configs: &Configs, pools: &Pools) -> O
         let stray = Stray::of((name, node), has, (booted, counts), pools);
         Stray { guessed, ..stray }
     })
-}
-
-fn has_all(labels: &Labels, wanted: &Labels) -> bool {
-    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
 /// The nodes that stray, by name. Clones share them.

@@ -146,6 +146,8 @@ fn a_resource_that_names_no_stream_is_of_the_stream_of_its_pool() {
         ("d", gcp("worker", "user-data")),
         ("e", gcp("unknown", "user-data")),
         ("f", gcp("ten", "other")),
+        ("h", gcp("ten", "user-data-tread")),
+        ("i", gcp("worker", "user-data-tread")),
     ] {
         take(&mut fold, MACHINE_SET, machine_set(name, json!({}), &provider));
     }
@@ -161,7 +163,7 @@ fn a_resource_that_names_no_stream_is_of_the_stream_of_its_pool() {
         all.sort();
         all.into_iter().filter(|(_, it)| it == "rhel-10").map(|(name, _)| name).collect::<String>()
     };
-    assert_eq!(streams(&fold), "abc");
+    assert_eq!(streams(&fold), "abch");
     let report = judged(&fold);
     assert_eq!(one(&report, "a").1, "Warns", "an image of RHEL 9, and it holds nothing up");
     assert_eq!(one(&report, "d").1, "Passes");
@@ -169,7 +171,7 @@ fn a_resource_that_names_no_stream_is_of_the_stream_of_its_pool() {
 
     // The pool goes, or names no stream any more.
     fold.take(Input::Of(POOL, Event::Delete(Ok(object("labelled", &json!({"metadata": {}}))))));
-    assert_eq!(streams(&fold), "ab");
+    assert_eq!(streams(&fold), "abh");
     take(&mut fold, POOL, json!({"metadata": {"name": "ten"}, "spec": {}}));
     assert_eq!(streams(&fold), "");
 }

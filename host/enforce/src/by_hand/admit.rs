@@ -18,6 +18,9 @@ pub enum NotAdmitted {
     /// It would not count in the pool: why, and what to do first.
     #[error("{0}")]
     Elsewhere(String),
+    /// Which taints it would get is not known: why, and what to do first.
+    #[error("node {0} is not let in: {1}")]
+    NoTaints(String, String),
     /// It joined already, or never registered as joining.
     #[error(
         "node {0} is not held: it has no taint {TAINT}. To move it, label it: tread pools explain {0}"
@@ -69,17 +72,19 @@ pub async fn admit(
     let has = there.metadata.labels.unwrap_or_default();
     let labels =
         entry(node, &has, pool, &pools).map_err(|why| NotAdmitted::Elsewhere(clean(&why)))?;
-    let rollouts: Api<Rollout> = Api::all(client.clone());
-    let rollout = ask(metrics, Call::new("get", "rollouts"), rollouts.get_opt(pool)).await;
+    let api: Api<Rollout> = Api::all(client.clone());
+    let rollout = ask(metrics, Call::new("get", "rollouts"), api.get_opt(pool)).await;
     let rollout = rollout.map_err(|failed| NotAdmitted::of(format!("Rollout {pool}"), failed))?;
-    let pool_taints = rollout.map(|rollout| rollout.spec.node_taints).unwrap_or_default();
+    let pool_taints = rollouts::node_taints(pool, rollout.as_ref());
+    let pool_taints =
+        pool_taints.map_err(|why| NotAdmitted::NoTaints(node.to_owned(), clean(&why)))?;
     let (uid, version) = (there.metadata.uid, there.metadata.resource_version);
     let patch = Patch::Merge(rollouts::patch(rollouts::Patch {
         uid: uid.as_deref().unwrap_or_default(),
         version: version.as_deref().unwrap_or_default(),
         taints: &taints,
         labels: &labels,
-        pool_taints: &pool_taints,
+        pool_taints,
     }));
     let params = PatchParams::default();
     let patched = nodes.patch(node, &params, &patch);

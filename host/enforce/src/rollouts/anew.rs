@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use tread_cluster::pools::Pool;
 use tread_kube::api::Rollout;
-use tread_kube::api::rollout::ANEW_ANNOTATION;
+use tread_kube::api::rollout::{ANEW_ANNOTATION, NodeTaint};
 
 /// The Rollout of a pool that has none.
 pub(crate) fn rollout(pool: &Pool) -> Value {
@@ -24,6 +24,25 @@ pub(crate) fn rollout(pool: &Pool) -> Value {
     })
 }
 
+/// The taints of a node that joins a pool, or why nobody knows them: whoever removes a Rollout removes
+/// them too, and a node that joins without them takes pods that the pool is not for.
+pub(crate) fn node_taints<'r>(
+    pool: &str,
+    rollout: Option<&'r Rollout>,
+) -> Result<&'r [NodeTaint], String> {
+    let nobody = format!("nobody knows which taints a node of pool {pool} gets");
+    let Some(rollout) = rollout else {
+        return Err(format!(
+            "{nobody}: its Rollout is not there. tread makes it within seconds; where it does not, its log \
+             says why"
+        ));
+    };
+    match said(rollout) {
+        Some(why) => Err(format!("{nobody}: {why}")),
+        None => Ok(&rollout.spec.node_taints),
+    }
+}
+
 /// That a Rollout is paused since it takes the place of one that somebody removed, and what to do;
 /// nothing once it was resumed, also where somebody pauses it again later.
 pub(crate) fn said(rollout: &Rollout) -> Option<String> {
@@ -35,8 +54,8 @@ pub(crate) fn said(rollout: &Rollout) -> Option<String> {
     (is_anew && rollout.spec.paused && !was_resumed).then(|| {
         format!(
             "its Rollout was removed, and tread made it anew: it is paused, since nobody knows any \
-             more whether the former one was, and which limits and windows that had; set them again, \
-             and then: tread rollout resume {name}"
+             more whether the former one was, and which limits, windows and taints of new nodes \
+             (spec.nodeTaints) that had; set them again, and then: tread rollout resume {name}"
         )
     })
 }
@@ -68,5 +87,24 @@ mod tests {
         assert_eq!(of(true, Some(true)), Some(words), "whatever else was set since");
         assert_eq!(of(false, Some(true)), None, "it was resumed");
         assert_eq!(of(true, Some(false)), None, "it was resumed, and paused again");
+    }
+
+    #[test]
+    fn nobody_knows_the_taints_of_a_pool_whose_rollout_is_gone_or_was_made_anew() {
+        let pool = Pool { name: "infra".to_owned(), had_rollout: true, ..Pool::default() };
+        let mut anew: Rollout = serde_json::from_value(rollout(&pool)).unwrap();
+        let why = node_taints("infra", None).unwrap_err();
+        assert!(why.contains("of pool infra gets: its Rollout is not there"), "{why}");
+        let why = node_taints("infra", Some(&anew)).unwrap_err();
+        assert!(why.contains("spec.nodeTaints"), "{why}");
+        assert!(why.ends_with("tread rollout resume infra"), "{why}");
+        // Somebody has looked at it, and resumes it.
+        anew.spec.paused = false;
+        let taint = json!([{"key": "dedicated", "effect": "NoSchedule"}]);
+        anew.spec.node_taints = serde_json::from_value(taint).unwrap();
+        assert_eq!(node_taints("infra", Some(&anew)), Ok(&*anew.spec.node_taints));
+        let first = Pool { had_rollout: false, ..pool };
+        let first: Rollout = serde_json::from_value(rollout(&first)).unwrap();
+        assert_eq!(node_taints("infra", Some(&first)), Ok(&[][..]));
     }
 }

@@ -22,6 +22,7 @@ mod secrets;
 mod serves;
 mod serving;
 mod sorting;
+mod unwritten;
 
 pub(super) use fetches::Missing;
 pub use patch::{Patch, patch};

@@ -58,7 +58,8 @@ pub(crate) async fn make(
     scene: &Scene,
 ) -> Result<(), Failed> {
     let has_one = |pool: &&Arc<Pool>| moment.rollouts.contains_key(&pool.name);
-    let pools = || cluster.pools.values();
+    // Of one that cannot be read nobody knows whether its Rollout was made once.
+    let pools = || cluster.pools.values().filter(|pool| pool.unread.is_none());
     let without = pools().filter(|pool| !has_one(pool));
     let rollouts = all(without.map(|pool| make_rollout(settings, pool))).await;
     let unmarked = pools().filter(has_one).filter(|pool| !pool.had_rollout);

@@ -117,6 +117,13 @@ impl Renderer {
         let is_there = |name: &str| cluster.configs.contains_key(name);
         self.made.retain(|name, _| cluster.pools.contains_key(name));
         for (name, pool) in &cluster.pools {
+            // What it is made of is not known.
+            if let Some(why) = &pool.unread {
+                let why = cut(format!("the pool cannot be read: {why}"), LONGEST_WHY);
+                let made = Err(NotMade { word: "NotRead", why });
+                self.made.insert(name.clone(), Known { uid: String::new(), of: None, made });
+                continue;
+            }
             let made_of = match settings.previewer.made_of(pool, cluster).await {
                 Ok(made_of) => made_of,
                 Err(error) => {

@@ -91,6 +91,10 @@ fn named(cluster: &Cluster, moment: &Moment) -> BTreeSet<String> {
 }
 
 fn idle<'c>(cluster: &'c Cluster, named: &BTreeSet<String>) -> Vec<&'c str> {
+    // What a pool names is not known while it cannot be read.
+    if cluster.pools.values().any(|pool| pool.unread.is_some()) {
+        return Vec::new();
+    }
     let there: Vec<Existing<'_>> = cluster
         .configs
         .iter()
@@ -133,11 +137,12 @@ mod tests {
             configs.insert(format!("rendered-worker-{minute}"), Arc::new(config(minute)));
         }
         let cluster = Cluster { configs, ..Cluster::default() };
-        let idle = |kept: BTreeSet<String>| -> Vec<String> {
-            let mut named = named(&cluster, &Moment::empty());
+        let idle_in = |cluster: &Cluster, kept: BTreeSet<String>| -> Vec<String> {
+            let mut named = named(cluster, &Moment::empty());
             named.extend(kept);
-            idle(&cluster, &named).into_iter().map(str::to_owned).collect()
+            idle(cluster, &named).into_iter().map(str::to_owned).collect()
         };
+        let idle = |kept: BTreeSet<String>| idle_in(&cluster, kept);
         let none = BTreeMap::new();
         let all = ["rendered-worker-1", "rendered-worker-2", "rendered-worker-3"];
         assert_eq!(idle(kept(&[], &none)), all);
@@ -148,6 +153,12 @@ mod tests {
             ("other".to_owned(), Err(not)),
         ]);
         assert_eq!(idle(kept(&[], &made)), ["rendered-worker-2", "rendered-worker-3"]);
+        // What it names is not known.
+        let unread =
+            tread_cluster::pools::Pool::unread(&ObjectMeta::default(), "spec.x: it is odd");
+        let pools = [("infra".to_owned(), Arc::new(unread))].into();
+        let with_unread = Cluster { pools, ..cluster.clone() };
+        assert_eq!(idle_in(&with_unread, kept(&[], &made)), [""; 0]);
         let served = ["rendered-worker-2".to_owned()];
         assert_eq!(idle(kept(&served, &made)), ["rendered-worker-3"]);
     }

@@ -76,7 +76,8 @@ pub const ALL: [(&str, &str, &str); 22] = [
         "Of a node that registered as joining. True: `Joined`. False: `Prepares` (its agent brings first what Ignition \
          cannot), or why it is held, in no pool: `ClaimUnreadable`, `ClaimForged`, `ClaimOld`, `ClaimLater`, `ClaimUsed`, \
          `PoolGone`, `NoLabels`, `Elsewhere`, `KeysUnreadable` (nobody can check claims now), `ClaimsFull` (no other claim \
-         can be noted); the message has the way out",
+         can be noted), `RolloutMadeAnew` (nobody knows the taints of its pool's nodes), `NotWritten` (the API server refuses \
+         the write); the message has the way out",
     ),
     (
         "Rollout",
@@ -97,7 +98,7 @@ pub const ALL: [(&str, &str, &str); 22] = [
         "Rendered",
         "Whether the config of the pool could be made. True: `Rendered`. False: `NoMachineConfigs` (it selects none), \
          `Unreadable`, `Rejected` (a field that would reach no node), `TooLarge`, `ReadsOtherwise`, `NotRead` (the API \
-         server did not give what it is made of), `Interrupted`; its nodes keep what they have",
+         server did not give what it is made of, or the pool cannot be read), `Interrupted`; its nodes keep what they have",
     ),
     (
         "Rollout",
@@ -106,9 +107,10 @@ pub const ALL: [(&str, &str, &str); 22] = [
          True: `Bootstraps` (of the bootstrap Secret), `ConfigBrings` (the pool's config has one). False: `NoBootstrapSecret`, \
          `NoKubeconfig` (the Secret has no such key, or nothing in it), `KubeconfigUnreadable` (no text, or too long), where \
          the message names the Secret and its key; `NoLabels` (they are served, and their nodes are held, since the pool's \
-         selector leaves open which labels they get); and where no machine is served at all `CannotBeServed` (the pool's \
-         config has no room for claims; where nodes have joined by theirs, delete none of their Nodes before that is mended), \
-         `KeysUnreadable`, `TokensUnreadable` (the Secret of all keys or tokens is spoilt)",
+         selector leaves open which labels they get); `CannotBeServed` (the config that they would get has no room for \
+         claims, so that none is served; or where nodes have joined by theirs, that which the pool is to have: delete none of \
+         their Nodes before that is mended); and where no machine is served at all `KeysUnreadable`, `TokensUnreadable` (the \
+         Secret of all keys or tokens is spoilt)",
     ),
     (
         "Node",

@@ -105,6 +105,8 @@ pub struct RolloutSpec {
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
+    #[x_kube(validation = Cel::new("self.all(one, self.exists_one(it, it.key == one.key && it.effect == one.effect))")
+        .message("a node has one taint of a key and an effect at most: take the others away"))]
     pub node_taints: Vec<NodeTaint>,
     /// How often a node is begun again by itself that an operation left unwell. Without it none
     /// is: `tread rollout retry` does it. One that went back is well, and halts its pool.
@@ -164,6 +166,11 @@ pub struct RetrySettings {
     pub first_after: Option<String>,
 }
 
+/// That a text is the key of a taint, as the API server asks of a node's.
+const KEY: &str = "self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$')";
+/// The same of its value.
+const VALUE: &str = "self.matches('^([A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?)?$')";
+
 /// A taint of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -171,10 +178,13 @@ pub struct NodeTaint {
     /// Its key: dedicated, node-role.kubernetes.io/infra.
     #[schemars(length(min = 1, max = 316))]
     #[x_kube(validation = Cel::new("!self.startsWith('tread.dev/')").message("taints of tread.dev are tread's"))]
+    #[x_kube(validation = Cel::new(KEY).message("write a key as labels have: dedicated, example.com/dedicated"))]
     pub key: String,
     /// Its value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 63))]
+    #[x_kube(validation = Cel::new(VALUE)
+        .message("write a value as labels have: letters, digits, - _ and . between them"))]
     pub value: String,
     /// What it does to pods that do not tolerate it.
     pub effect: TaintEffect,

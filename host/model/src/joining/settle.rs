@@ -1,14 +1,15 @@
 //! Whether a node joins a pool by its claim, or is held, and why.
 
 use super::claim::{Claim, Id, Invalid, Mark};
-use super::labels::{Ambiguous, Labels};
+use super::labels::{Ambiguous, Determined, Labels};
 use super::{EFFECT, Key, TAINT};
 use crate::text::listed;
 use std::fmt;
 use std::time::Duration;
 
-/// Clocks differ by less: who served, and who registered.
-const SKEW: u64 = 300;
+/// Clocks differ by less, in seconds: who served, and who registered. A claim is good for so much longer
+/// than it lasts.
+pub const SKEW: u64 = 300;
 
 /// What a node that registered as joining says.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +30,7 @@ pub struct PoolFacts {
     /// Its name.
     pub name: String,
     /// The labels that its selector determines.
-    pub labels: Result<Labels, Ambiguous>,
+    pub labels: Result<Determined, Ambiguous>,
 }
 
 /// What was noted of a claim that a node has shown before.
@@ -235,6 +236,7 @@ fn join(
     let gone = || if has_moved { Held::LastGone } else { Held::PoolGone };
     let pool = pool(shown.pool).ok_or_else(|| held(gone()))?;
     let labels = pool.labels.map_err(|why| held(Held::NoLabels(pool.name.clone(), why)))?;
+    let labels = labels.given(facts.labels);
     let mut all = facts.labels.clone();
     all.extend(labels.clone());
     let place = place(&all).map_err(|broken| held(Held::Unplaced(pool.name.clone(), broken)))?;

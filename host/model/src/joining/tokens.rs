@@ -26,7 +26,7 @@ impl Tokens {
     /// ends that; there is none before that one, so this fails while there is one.
     pub fn exchange(&mut self, random: [u8; 32]) -> Result<(), &'static str> {
         if self.former.is_some() {
-            return Err("the token before this one is still good: end it before you make another");
+            return Err("it was exchanged already, and the token before the newest is still good");
         }
         self.former = Some(std::mem::replace(&mut self.newest, text(random)));
         Ok(())

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tread_model::digest::Digest;
 use tread_model::joining::{
-    Asked, Boots, Claim, Facts, Id, KUBELET, Key, Known, Labels, Mark, PoolFacts, Requirement,
-    Settled, Shown, asked, determined, in_version, served, settle, with_claim, without_claim,
+    Asked, Boots, Claim, Determined, Facts, Id, KUBELET, Key, Known, Labels, Mark, PoolFacts,
+    Requirement, Settled, Shown, asked, determined, in_version, served, settle, with_claim,
+    without_claim,
 };
 
 #[derive(Deserialize)]
@@ -188,7 +189,10 @@ fn pools() -> BTreeMap<String, PoolFacts> {
 
 /// Where a node belongs: one pool of its own name beats worker.
 fn place(pools: &BTreeMap<String, PoolFacts>, labels: &Labels) -> Vec<String> {
-    let has = |wanted: &Labels| wanted.iter().all(|(key, value)| labels.get(key) == Some(value));
+    let has = |wanted: &Determined| {
+        wanted.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && wanted.any_value.iter().all(|key| labels.contains_key(key))
+    };
     let all = pools.values().filter(|pool| pool.labels.as_ref().is_ok_and(has));
     let mut all: Vec<String> = all.map(|pool| pool.name.clone()).collect();
     if all.len() > 1 {

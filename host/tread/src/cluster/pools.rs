@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use said::{machines, stray};
 use serde_json::json;
 use std::io::Write;
-use tread_cluster::membership::gather::{Gathered, gather};
+use tread_cluster::membership::gather::{Gathered, POOLS, gather};
 use tread_cluster::membership::listed::rows;
 use tread_console::exit::Exit;
 use tread_console::print::{json, line, warn, yaml};
@@ -31,7 +31,7 @@ Examples:
   tread pools admit infra-7 --pool infra
       A node that registered as joining and is held: let it in.
   tread pools stub infra | kubectl apply -f -
-      The user data with which machines of this pool boot, where nobody else serves them.
+      The user data with which machines of this pool boot, where tread serves them.
   tread pools check
       Will new machines belong to the pool that they boot into? For a pipeline.
 
@@ -39,7 +39,7 @@ Exit codes:
   0  done; check: the nodes of every MachineSet will count in the pool that they boot into
   1  something went wrong, or not all may be read; check: it cannot be told
   2  the command line is wrong
-  3  check: machines will boot into one pool and count in another, or be held
+  3  check: machines will boot into one pool and count in another, be held, or be refused
 
 HELD: it selects them, or they claim to be its own, and they count in no pool; STRAYED: they booted into it and count in another
 pool, which is about to give them its own config.";
@@ -89,7 +89,8 @@ pub enum PoolsCommand {
         #[arg(value_name = "POOL")]
         pool: String,
         /// Exchange the pool's token first: machines that have the former token are still served,
-        /// until --end-overlap ends that
+        /// until --end-overlap ends that. It is exchanged once; after that, the command without this
+        /// prints the newest token again
         #[arg(long, conflicts_with = "end_overlap")]
         renew: bool,
         /// Stop serving machines that have the former token. Nothing else is printed
@@ -174,7 +175,8 @@ async fn known(asked: &Listing) -> Result<Gathered> {
             _ => format!("{what} cannot be listed: {failed}"),
         });
     }
-    for (kind, what) in &gathered.unreadable {
+    // What that means for pools they say themselves.
+    for (kind, what) in gathered.unreadable.iter().filter(|(kind, _)| *kind != POOLS) {
         warn(&format!(
             "{kind} {what}; it is left out: a newer version of tread may have written it"
         ));

@@ -107,6 +107,12 @@ async fn a_machine_becomes_a_node_of_its_pool_by_what_tread_prints() {
     assert!(code == 1 && err.contains("which labels a node of pool edge gets"), "{err}");
     assert!(err.contains("kubectl label node infra-3 KEY=VALUE"), "{err}");
     label("site=north");
+    // What taints its nodes get stands there.
+    eventually("edge has a Rollout", async || {
+        let ran = cluster.plane.kubectl(&["get", "rollout", "edge"]).unwrap();
+        (ran.code == 0).then_some(())
+    })
+    .await;
     let (code, out, err) = cluster.tread(&to_edge);
     assert_eq!((code, out.as_str()), (0, "infra-3 is a node of pool edge\n"), "{err}");
     let (_, out, _) = cluster.tread(&["explain", "infra-3"]);

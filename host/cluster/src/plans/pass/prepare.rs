@@ -63,6 +63,8 @@ async fn baselines(
 ) -> Vec<(String, std::sync::Arc<crate::previews::Baseline>)> {
     let has_none = |name: &&String| {
         let pool = cluster.pools.get(*name);
+        // Of one that cannot be read nobody knows what it is made of.
+        let pool = pool.filter(|it| it.unread.is_none());
         let by_nobody = pool.is_some_and(|it| cluster.rolls_out(it) == RollsOut::Nobody);
         by_nobody && !cluster.baselines.contains_key(*name)
     };

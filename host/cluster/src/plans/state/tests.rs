@@ -1,4 +1,5 @@
 use super::*;
+use crate::pools::Place;
 use serde_json::{Value, json};
 
 const PREFIX: &str = "machineconfiguration.openshift.io";
@@ -58,4 +59,43 @@ fn nodes_that_plans_name_are_forgotten_when_all_nodes_are_listed() {
     let before = Arc::clone(&cluster.members);
     state.take(Input::Plan(Box::new(Event::Apply(plan))), &mut cluster);
     assert!(Arc::ptr_eq(&before, &cluster.members), "nothing is kept of a node that is gone");
+}
+
+#[test]
+fn a_pool_that_cannot_be_read_from_the_start_counts_as_there_and_no_node_as_a_worker() {
+    let (mut state, mut cluster) = (State::new(Metrics::new(), false), Cluster::default());
+    let pool = |name: &str, uid: &str, most: u64| {
+        let role = format!("node-role.kubernetes.io/{name}");
+        let object = json!({"metadata": {"name": name, "uid": uid},
+            "spec": {"maxUnavailable": most, "nodeSelector": {"matchLabels": {role: ""}}}});
+        (name.to_owned(), Arc::new(Parsed::Read(serde_json::from_value(object).unwrap())))
+    };
+    let all = |infra: (String, Object)| {
+        Input::Pools(Arc::new([pool("worker", "worker", 1), infra].into_iter().collect()))
+    };
+    let place = |cluster: &Cluster| cluster.members.get("n").unwrap().place.clone();
+    let node = event(json!({"metadata": {"name": "n", "uid": "n", "labels": {
+        "node-role.kubernetes.io/infra": "", "node-role.kubernetes.io/worker": ""}}}));
+    state.take(Input::Node(Box::new(node)), &mut cluster);
+    // It is more than 32 bits hold.
+    const TOO_MUCH: u64 = 4_294_967_296;
+    let unplaced = Place::Unplaced(vec!["infra".to_owned()]);
+    let touched = state.take(all(pool("infra", "1", TOO_MUCH)), &mut cluster);
+    assert_eq!(place(&cluster), unplaced);
+    assert!(touched.pools.contains("infra"), "{touched:?}");
+    assert_eq!(cluster.pools["infra"].uid, "1", "its token stays");
+    let why = cluster.pools["infra"].problems().join(" ");
+    assert!(why.starts_with("spec.maxUnavailable: "), "{why}");
+    let infra = Place::Pool("infra".to_owned());
+    for (uid, most, expected) in [
+        ("1", 2, &infra),
+        // What it said before counts.
+        ("1", TOO_MUCH, &infra),
+        // That was another one.
+        ("2", TOO_MUCH, &unplaced),
+        ("2", 3, &infra),
+    ] {
+        state.take(all(pool("infra", uid, most)), &mut cluster);
+        assert_eq!(&place(&cluster), expected, "{uid} {most}");
+    }
 }

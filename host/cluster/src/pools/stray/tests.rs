@@ -283,6 +283,22 @@ fn the_command_takes_no_label_away_that_the_kubelet_gave() {
 }
 
 #[test]
+fn the_command_writes_over_no_value_where_any_value_will_do() {
+    let exists = |key: &str| json!({"key": key, "operator": "Exists"});
+    let any = json!({"matchLabels": {"a": "b"}, "matchExpressions": [exists("rack"), exists("x")]});
+    let (name, infra) = pool("infra", &any);
+    let pools = Pools::from([(name, Arc::clone(&infra))]);
+    let labels = |all: &[(&str, &str)]| -> Labels {
+        all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let has = labels(&[("rack", "r12")]);
+    let expected = vec!["a=b".to_owned(), "x=".to_owned()];
+    assert_eq!(joins(&has, &infra, &pools), Some(expected));
+    let then = labels(&[("a", "b"), ("rack", "r12"), ("x", "")]);
+    assert_eq!(joined(&has, &infra, &pools), then);
+}
+
+#[test]
 fn a_word_of_the_command_is_one_word_for_a_shell() {
     let quoted = super::quoted("site=it's; rm");
     assert_eq!(quoted, r"'site=it'\''s; rm'");

@@ -3,6 +3,7 @@
 use super::bound::Bound;
 use super::kept::{self, Record};
 use super::letting::Entry;
+use super::report::What;
 use crate::settings::Settings;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_kube::asking::{CallOutcome, Failed};
-use tread_model::joining::{Held, Id};
+use tread_model::joining::Id;
 
 /// For so long the watch is waited for, to show what somebody else has written.
 const LAGS: Duration = Duration::from_secs(1);
@@ -23,7 +24,7 @@ pub(super) struct Wanted {
     /// Who joins once that is written.
     pub(super) entries: Vec<Entry>,
     /// Who is told then why it is held: a node's name and UID.
-    pub(super) held: Vec<(String, String, Held)>,
+    pub(super) held: Vec<(String, String, What)>,
 }
 
 /// What is written now, and what the watch does not show yet.
@@ -119,17 +120,17 @@ impl Binding {
         self.writing = Some((wanted, write.boxed()));
     }
 
-    /// Who waited for what was written, once it is. It is pending where nothing is.
-    pub(super) async fn ended(&mut self) -> Result<Wanted, Failed> {
+    /// Who waited for what was written, once it is, or failed. It is pending where nothing is.
+    pub(super) async fn ended(&mut self) -> (Wanted, Result<(), Failed>) {
         let Some((wanted, write)) = &mut self.writing else { return std::future::pending().await };
         let written = write.await;
         let wanted = std::mem::take(wanted);
         self.writing = None;
         let onto = std::mem::take(&mut self.onto);
-        match written {
+        let written = match written {
             Ok(record) => {
                 self.ahead.wrote(record, onto);
-                Ok(wanted)
+                Ok(())
             }
             Err(failed) => {
                 match failed.outcome {
@@ -138,7 +139,8 @@ impl Binding {
                 }
                 Err(failed)
             }
-        }
+        };
+        (wanted, written)
     }
 }
 

@@ -2,7 +2,7 @@
 //! No slot is taken for it, since no pod is put there before it has joined. What disrupts the node
 //! needs its Lease, which is given back once it counts in its pool.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, PAUSED_ANNOTATION};
 use super::serving::Joining;
 use crate::carry::{make_lease, write_lease};
 use crate::reading::lease;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use tread_kube::agents::{Answer, Ask, Asked};
 use tread_kube::asking::{Call, CallOutcome};
 use tread_kube::dated;
+use tread_kube::held::Maintained;
 use tread_kube::node_lease::{self, OfNode};
 use tread_model::joining::Claim;
 use tread_model::protocol::{Operation, Time, lease_to_join};
@@ -19,6 +20,17 @@ use tread_model::protocol::{Operation, Time, lease_to_join};
 const LASTS: Duration = Duration::from_secs(60);
 /// How often the Lease is written where others write it too.
 const TRIES: usize = 4;
+
+/// Whether nobody holds a node back, by what it says and by what other objects say of it.
+fn is_free(facts: &Facts, maintained: Maintained) -> Result<(), String> {
+    if facts.is_paused {
+        return Err(format!("an admin holds the node back: it has {PAUSED_ANNOTATION}=true"));
+    }
+    match facts.held.or_else(|| maintained.held()) {
+        None if !facts.is_cordoned_by_others() => Ok(()),
+        _ => Err("somebody else has the node".to_owned()),
+    }
+}
 
 impl Joining {
     /// The answer, by what the node is at this moment; none: it does not join.
@@ -56,10 +68,8 @@ impl Joining {
         if record.held(claim.id).is_some() {
             return Err("it is held; its NodeUpdate says why".to_owned());
         }
-        if facts.held.is_some() || facts.is_cordoned_by_others() {
-            return Err("somebody else has the node".to_owned());
-        }
         let moment = self.known.now().ok_or("nodes are not known yet")?;
+        is_free(&facts, moment.maintained.get(name).copied().unwrap_or_default())?;
         if moment.has_operators_daemon {
             return Err("OpenShift's operator rolls out here".to_owned());
         }
@@ -96,5 +106,48 @@ impl Joining {
             }
         }
         Err("others write the node's Lease at the same time".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_node_that_joins_is_left_to_whoever_has_it_or_holds_it_back() {
+        let facts = |object: Value| Facts::of(&serde_json::from_value::<Node>(object).unwrap());
+        let well = || facts(json!({}));
+        let is_gone = Maintained { machine_goes: true, ..Maintained::default() };
+        let is_maintained = Maintained { by_object: true, ..Maintained::default() };
+        let paused =
+            |value: &str| facts(json!({"metadata": {"annotations": {"tread.dev/paused": value}}}));
+        let none = Maintained::default();
+        for (what, facts, maintained, expected) in [
+            ("it is nobody's", well(), none, Ok(())),
+            ("its Machine is being deleted", well(), is_gone, Err("somebody else has the node")),
+            (
+                "a NodeMaintenance names it",
+                well(),
+                is_maintained,
+                Err("somebody else has the node"),
+            ),
+            (
+                "somebody cordoned it",
+                facts(json!({"spec": {"unschedulable": true}})),
+                none,
+                Err("somebody else has the node"),
+            ),
+            (
+                "an admin paused it",
+                paused("true"),
+                none,
+                Err("an admin holds the node back: it has tread.dev/paused=true"),
+            ),
+            ("it is paused no more", paused("false"), none, Ok(())),
+        ] {
+            let expected = expected.map_err(str::to_owned);
+            assert_eq!(is_free(&facts, maintained), expected, "{what}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Nodes that could not be written: each is tried again later each time, and none of
-//! the others waits for it.
+//! What could not be written, by its name: each node is tried again later each time, and none of the
+//! others waits for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,14 +14,14 @@ const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 pub(super) struct Refused(BTreeMap<String, (Instant, Backoff)>);
 
 impl Refused {
-    /// That a write of a node failed.
+    /// That its write failed.
     pub(super) fn again(&mut self, node: &str, now: Instant) {
         let before = self.0.remove(node).map(|(_, backoff)| backoff);
         let mut backoff = before.unwrap_or_else(|| Backoff::new(WAITS));
         self.0.insert(node.to_owned(), (now + backoff.next_wait(), backoff));
     }
 
-    /// Whether a node is not tried yet at this time.
+    /// Whether it is not tried yet at this time.
     pub(super) fn waits(&self, node: &str, now: Instant) -> bool {
         self.0.get(node).is_some_and(|(until, _)| *until > now)
     }

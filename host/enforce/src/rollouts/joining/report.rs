@@ -36,7 +36,7 @@ pub(super) enum What {
     /// Its agent brings what Ignition cannot, before it joins this pool.
     Prepares(String),
     Held(Held),
-    /// Nobody can settle its claim now: a word, and why.
+    /// It cannot join now, whatever its claim says: a word, and why.
     Waits(&'static str, String),
 }
 
@@ -117,14 +117,14 @@ fn prepares_says(node: &str, pool: &str, says: Option<&str>) -> String {
     }
 }
 
-/// Says in a node's NodeUpdate, and in an Event, why nobody can settle its claim now.
+/// Says in a node's NodeUpdate, and in an Event, why it cannot join now.
 async fn waits(
     settings: &Settings,
     (node, uid): (&str, &str),
     update: Option<&NodeUpdate>,
     (word, why): (&str, &str),
 ) -> Result<(), Failed> {
-    let message = format!("it is held, and in no pool, until its claim can be settled: {why}");
+    let message = format!("it is held, and in no pool, until that is mended: {why}");
     report_held(settings, (node, uid), update, (word, message)).await
 }
 

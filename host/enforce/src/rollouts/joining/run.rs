@@ -3,7 +3,7 @@
 use super::super::known::Moment;
 use super::binding::{Binding, Wanted};
 use super::bound::Bound;
-use super::kept::Record;
+use super::kept::{self, Record};
 use super::letting::{Ended, Letting};
 use super::refused::Refused;
 use super::report::What;
@@ -11,6 +11,7 @@ use super::room::ROOM;
 use super::secrets::{Held, KEYS_UNREADABLE, keep_tokens, make_keys};
 use super::serving::{Joining, one, seconds};
 use super::sorting::{Found, Sorted, Sorting};
+use super::unwritten;
 use futures::{StreamExt as _, stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tread_cluster::previews::Cluster;
 use tread_kube::asking::{Backoff, CallOutcome, Failed};
-use tread_model::joining::{Id, Key};
+use tread_model::joining::{Id, KEYS_SECRET, Key, TOKENS_SECRET};
 
 /// What happens at the same time is settled together.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -55,19 +56,19 @@ pub(super) async fn run(joining: Joining) {
             let soon = Instant::now() + TOGETHER;
             due.map(|due| if has_failed { due } else { due.min(soon) }).or(Some(soon))
         };
-        let UnderWay { binding, letting, refused } = &mut under_way;
+        let UnderWay { binding, letting, refused, .. } = &mut under_way;
         tokio::select! {
             // Agents say there what their nodes have.
             Some(_) = updates.next(), if prepares => due = sooner(due),
             Some(()) = changes.next() => due = sooner(due),
             Ok(()) = pools.changed() => due = sooner(due),
             Ok(()) = leads.changed() => due = sooner(due),
-            bound = binding.ended() => match bound {
-                Ok(wanted) => {
+            (wanted, bound) = binding.ended() => match bound {
+                Ok(()) => {
                     backoff.reset();
                     wanted.entries.into_iter().for_each(|entry| letting.begin(&joining, entry));
-                    for (name, uid, why) in wanted.held {
-                        joining.news.report(&name, uid, What::Held(why));
+                    for (name, uid, what) in wanted.held {
+                        joining.news.report(&name, uid, what);
                     }
                     // Others may have come meanwhile.
                     due = sooner(due);
@@ -75,6 +76,7 @@ pub(super) async fn run(joining: Joining) {
                 // Somebody else wrote it: the watch has brought that, or brings it.
                 Err(failed) if failed.outcome == CallOutcome::Conflict => due = sooner(due),
                 Err(failed) => {
+                    tell_unbound(&joining, wanted, &failed);
                     has_failed = true;
                     due = Some(after(&failed, &mut backoff));
                 }
@@ -87,9 +89,12 @@ pub(super) async fn run(joining: Joining) {
                 Ended::Left => due = sooner(due),
                 // The others join without it.
                 Ended::Failed(node, failed) => {
-                    let (node, now) = (node.name, Instant::now());
-                    tracing::warn!(node, error = %failed, "the node cannot join; it is tried again");
-                    refused.again(&node, now);
+                    let (name, now) = (node.name, Instant::now());
+                    tracing::warn!(node = name, error = %failed, "the node cannot join; it is tried again");
+                    refused.again(&name, now);
+                    if let Some(what) = unwritten::of_node(&failed, &node.pool) {
+                        joining.news.report(&name, node.uid, what);
+                    }
                     due = due.into_iter().chain(refused.due(now)).min();
                 }
             },
@@ -118,13 +123,16 @@ struct UnderWay {
     binding: Binding,
     letting: Letting,
     refused: Refused,
+    /// Of the Secret with tokens alone: no node waits for it.
+    tokens: Refused,
 }
 
 impl UnderWay {
     /// When more is to be done after a look that began then, whatever else happens.
     fn due(&self, begun: Instant) -> Option<Instant> {
         let record = self.binding.due().filter(|due| *due > begun);
-        self.refused.due(begun).into_iter().chain(record).min()
+        let others = self.tokens.due(begun).into_iter().chain(record);
+        self.refused.due(begun).into_iter().chain(others).min()
     }
 }
 
@@ -143,21 +151,22 @@ pub(super) async fn maybe(due: Option<Instant>) {
 
 /// Begins what is to be done. Whether nodes wait for their agents.
 async fn look(joining: &Joining, under_way: &mut UnderWay) -> Result<bool, Failed> {
-    let UnderWay { binding, letting, refused } = under_way;
+    let UnderWay { binding, letting, refused, tokens } = under_way;
     let settings = &joining.settings;
     let Some(moment) = joining.known.now() else { return Ok(false) };
     if !settings.leads.now() || moment.has_operators_daemon {
         return Ok(false);
     }
     let cluster = settings.previewer.snapshot();
-    let Some(keys) = secrets(joining, &cluster).await? else { return Ok(false) };
+    tokens_of(joining, &cluster, tokens).await;
+    let Some(keys) = keys(joining, &moment).await? else { return Ok(false) };
     let Some(record) = joining.record().and_then(|record| binding.newest(record)) else {
         return Ok(false);
     };
     let keys = match &keys.read {
         Ok(keys) => keys,
         Err(why) => {
-            nobody_joins(joining, &moment, why);
+            nobody_joins(joining, &moment, &What::Waits(KEYS_UNREADABLE, why.clone()));
             return Ok(false);
         }
     };
@@ -182,30 +191,55 @@ async fn look(joining: &Joining, under_way: &mut UnderWay) -> Result<bool, Faile
     Ok(prepares)
 }
 
-/// The keys of claims. They are made where there are none yet, and so are the tokens of pools: then
-/// nobody joins before the watch shows them.
-async fn secrets(
-    joining: &Joining,
-    cluster: &Cluster,
-) -> Result<Option<Arc<Held<Vec<Key>>>>, Failed> {
-    let (Some(keys), Some(tokens)) = (joining.keys.now(), joining.tokens.now()) else {
-        return Ok(None);
-    };
-    let acts = &joining.settings.acts;
+/// The keys of claims. They are made where there are none yet: then nobody joins before the watch
+/// shows them.
+async fn keys(joining: &Joining, moment: &Moment) -> Result<Option<Arc<Held<Vec<Key>>>>, Failed> {
+    let Some(keys) = joining.keys.now() else { return Ok(None) };
     let keys = one(&keys);
     if keys.is_none() {
-        make_keys(acts).await?;
+        let made = make_keys(&joining.settings.acts).await;
+        let object = format!("the Secret {KEYS_SECRET}");
+        let told = made.as_ref().err().and_then(|failed| unwritten::of_object(failed, &object));
+        if let Some(what) = told {
+            nobody_joins(joining, moment, &what);
+        }
+        made?;
     }
-    keep_tokens(acts, one(&tokens).as_deref(), &cluster.pools).await?;
     Ok(keys)
 }
 
-/// Tells all nodes that nobody joins, since the keys cannot be read. The Rollouts say so too, and the
-/// log.
-fn nobody_joins(joining: &Joining, moment: &Moment, why: &str) {
+/// Keeps the tokens of pools. Where that fails no node waits for it: it is tried again later.
+async fn tokens_of(joining: &Joining, cluster: &Cluster, failed: &mut Refused) {
+    let Some(tokens) = joining.tokens.now() else { return };
+    if failed.waits(TOKENS_SECRET, Instant::now()) {
+        return;
+    }
+    let acts = &joining.settings.acts;
+    match keep_tokens(acts, one(&tokens).as_deref(), &cluster.pools).await {
+        Ok(()) => failed.keep(|_| false),
+        Err(error) => {
+            tracing::warn!(%error, "the tokens of pools cannot be written; it is tried again");
+            failed.again(TOKENS_SECRET, Instant::now());
+        }
+    }
+}
+
+/// Tells all nodes that register as joining why nobody joins. Of keys that cannot be read the Rollouts
+/// tell too, and the log.
+fn nobody_joins(joining: &Joining, moment: &Moment, what: &What) {
     for (name, facts) in moment.nodes.iter().filter(|(_, facts)| facts.joins.is_some()) {
-        let waits = What::Waits(KEYS_UNREADABLE, why.to_owned());
-        joining.news.report(name, facts.uid.clone(), waits);
+        joining.news.report(name, facts.uid.clone(), what.clone());
+    }
+}
+
+/// Tells nodes whose claims could not be bound why they wait.
+fn tell_unbound(joining: &Joining, wanted: Wanted, failed: &Failed) {
+    let object = format!("the ConfigMap {}", kept::NAME);
+    let Some(what) = unwritten::of_object(failed, &object) else { return };
+    let joins = wanted.entries.into_iter().map(|entry| (entry.name, entry.uid));
+    let held = wanted.held.into_iter().map(|(name, uid, _)| (name, uid));
+    for (name, uid) in joins.chain(held) {
+        joining.news.report(&name, uid, what.clone());
     }
 }
 

@@ -62,7 +62,26 @@ pub(super) async fn make_keys(settings: &Settings) -> Result<(), Failed> {
     make(settings, KEYS, &[key], call).await
 }
 
-/// Makes a token for each pool that has none, and takes away those of pools that are gone.
+/// So many tokens are kept of pools that are not there.
+const ABSENT: usize = 200;
+
+/// The tokens without those of pools that were made anew. One of a pool that is not there stays: once
+/// the API server does not know the kind of pools for a moment, all seem to be gone, and the machines
+/// of each have its token. Nobody is admitted by it meanwhile.
+fn kept(known: &BTreeMap<String, Tokens>, pools: &Pools) -> BTreeMap<String, Tokens> {
+    let mut absent = 0;
+    let stays = |(name, tokens): &(&String, &Tokens)| {
+        let Some(pool) = pools.get(*name) else {
+            absent += 1;
+            return absent <= ABSENT;
+        };
+        pool.uid == tokens.pool
+    };
+    let stay = known.iter().filter(stays);
+    stay.map(|(name, tokens)| (name.clone(), tokens.clone())).collect()
+}
+
+/// Makes a token for each pool that has none, and takes away those of pools that were made anew.
 pub(super) async fn keep_tokens(
     settings: &Settings,
     held: Option<&Held<BTreeMap<String, Tokens>>>,
@@ -75,8 +94,7 @@ pub(super) async fn keep_tokens(
         Some(Ok(known)) => Some(known),
         None => None,
     };
-    let mut next = known.cloned().unwrap_or_default();
-    next.retain(|name, tokens| pools.get(name).is_some_and(|pool| pool.uid == tokens.pool));
+    let mut next = known.map(|known| kept(known, pools)).unwrap_or_default();
     for (name, pool) in pools {
         if !next.contains_key(name) {
             next.insert(name.clone(), Tokens::fresh(&pool.uid, random(&call("create"))?));
@@ -131,6 +149,33 @@ fn random(call: &Call) -> Result<[u8; 32], Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use tread_cluster::pools::Pool;
+
+    #[test]
+    fn a_token_stays_while_its_pool_is_not_there_and_goes_with_one_that_was_made_anew() {
+        let pools = |all: &[(&str, &str)]| -> Pools {
+            let pool = |(name, uid): &(&str, &str)| {
+                let pool = Pool { uid: (*uid).to_owned(), ..Pool::default() };
+                ((*name).to_owned(), Arc::new(pool))
+            };
+            all.iter().map(pool).collect()
+        };
+        let token = |name: &str, uid: &str| (name.to_owned(), Tokens::fresh(uid, [7; 32]));
+        let known = BTreeMap::from([token("infra", "1"), token("worker", "2")]);
+        // For a moment the API server says that it knows no pools.
+        let mut next = kept(&known, &Pools::new());
+        assert_eq!(next, known);
+        next = kept(&next, &pools(&[("infra", "1"), ("worker", "2")]));
+        assert_eq!(next, known);
+        next = kept(&next, &pools(&[("infra", "3"), ("worker", "2")]));
+        assert_eq!(next.keys().collect::<Vec<_>>(), ["worker"]);
+        let many: BTreeMap<String, Tokens> =
+            (0..=ABSENT).map(|at| token(&format!("gone-{at:03}"), "4")).chain(known).collect();
+        let next = kept(&many, &pools(&[("infra", "1"), ("worker", "2")]));
+        assert_eq!(next.len(), ABSENT + 2, "there is room for so many, and for all that are there");
+        assert!(next.contains_key("worker"));
+    }
 
     #[test]
     fn a_secret_that_cannot_be_read_says_which_one_and_what_to_do_and_nothing_of_what_it_holds() {

@@ -3,6 +3,7 @@
 
 use super::super::settings::Settings;
 use super::bootstrap::{Flaw, SERVES, brings, found};
+use super::choose::chosen;
 use super::run::maybe;
 use super::secrets::unread;
 use super::serving::{Joining, one};
@@ -29,6 +30,9 @@ const NO_LABELS: &str = "NoLabels";
 
 /// What happens at the same time is told together.
 const TOGETHER: Duration = Duration::from_millis(500);
+/// What nodes say, by which another config may be served, is looked at no more often than that: they say
+/// something all the time.
+const OF_NODES: Duration = Duration::from_secs(5);
 /// How long is waited after a failure, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
@@ -62,23 +66,34 @@ pub(super) async fn run(joining: Joining) {
         joining.known.rollouts().moments().map(drop).boxed(),
         joining.record.moments().map(drop).boxed(),
     ]);
+    let mut of_nodes = stream::select_all([
+        joining.known.nodes().moments().map(drop).boxed(),
+        joining.known.updates().moments().map(drop).boxed(),
+    ]);
     let mut pools = joining.settings.previewer.changes();
     let mut leads = joining.settings.leads.watch();
     let mut backoff = Backoff::new(WAITS);
     let mut before = Before::default();
     let mut due = Some(Instant::now());
+    // After a failure nothing that happens meanwhile leads to another look.
+    let mut has_failed = false;
     loop {
-        let soon = || Some(Instant::now() + TOGETHER);
+        let within = |due: Option<Instant>, wait: Duration| {
+            let at = Instant::now() + wait;
+            due.map(|due| if has_failed { due } else { due.min(at) }).or(Some(at))
+        };
         tokio::select! {
-            Some(()) = changes.next() => due = due.or_else(soon),
-            Ok(()) = pools.changed() => due = due.or_else(soon),
-            Ok(()) = leads.changed() => due = due.or_else(soon),
+            Some(()) = changes.next() => due = within(due, TOGETHER),
+            Ok(()) = pools.changed() => due = within(due, TOGETHER),
+            Ok(()) = leads.changed() => due = within(due, TOGETHER),
+            Some(()) = of_nodes.next() => due = within(due, OF_NODES),
             () = maybe(due) => match look(&joining, &mut before).await {
                 Ok(()) => {
                     backoff.reset();
-                    due = None;
+                    (due, has_failed) = (None, false);
                 }
                 Err(why) => {
+                    has_failed = true;
                     tracing::warn!(why, "pools cannot say whether machines are served");
                     due = Some(Instant::now() + backoff.next_wait());
                 }
@@ -95,6 +110,10 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
     }
     let (Some(bootstrap), Some(rollouts), Some(record)) =
         (joining.bootstrap(), joining.known.rollouts().now(), joining.record())
+    else {
+        return Ok(());
+    };
+    let (Some(nodes), Some(updates)) = (joining.known.nodes().now(), joining.known.updates().now())
     else {
         return Ok(());
     };
@@ -130,31 +149,74 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
     // What cannot be read of one pool keeps nothing from the others.
     let mut done = Ok(());
     for (name, pool) in &cluster.pools {
-        let Some(rollout) = rollouts.get(name) else { continue };
-        let mut read = Read { brings: false, unserved: None };
+        // What of a pool cannot be read is told of elsewhere.
+        let rollout = rollouts.get(name).filter(|_| pool.unread.is_none());
+        let Some(rollout) = rollout else { continue };
         let mark = Mark::of_pool(&pool.uid);
         let has_members = record.as_ref().is_some_and(|record| record.has_members(mark));
         let is_read = unread.is_none() && (is_served || has_members);
-        if let Some(config) = target(pool).filter(|_| is_read) {
-            match read_of(settings, before, name, &config).await {
-                Ok(known) => read = known,
-                Err(why) => {
-                    done = done.and(Err(why));
-                    continue;
-                }
+        // What machines boot with now may be another config than the pool is to have.
+        let now = is_served.then(|| chosen(pool, &cluster, &nodes, &updates)).flatten();
+        let configs = [now, target(pool)].map(|it| it.filter(|_| is_read));
+        let read = match read_all(settings, before, name, configs).await {
+            Ok(read) => read,
+            Err(why) => {
+                done = done.and(Err(why));
+                continue;
             }
-        }
-        let finding = match (&unread, &read.unserved) {
-            (Some((word, why)), _) if is_served => Some(unserved(word, why.clone())),
-            (None, Some(why)) if is_served || has_members => {
-                Some(unserved(CANNOT_BE_SERVED, without_room(why, has_members)))
+        };
+        let finding = match &unread {
+            Some((word, why)) => is_served.then(|| unserved(word, why.clone())),
+            None => {
+                let bootstraps =
+                    |brings| is_served.then(|| joins(found(flaw, brings, named), pool));
+                judged(&read, has_members, bootstraps)
             }
-            (None, None) if is_served => Some(joins(found(flaw, read.brings, named), pool)),
-            _ => None,
         };
         done = done.and(say(settings, rollout, finding).await);
     }
     done
+}
+
+/// What is found of a pool by the configs that its machines are served now, and that it is to have.
+/// `bootstraps` finds it where its machines are served, by whether their config brings a kubeconfig;
+/// nothing where no machine is.
+fn judged(
+    [now, target]: &[Option<(String, Read)>; 2],
+    has_members: bool,
+    bootstraps: impl FnOnce(bool) -> Option<Finding>,
+) -> Option<Finding> {
+    let why = |it: &Option<(String, Read)>| it.as_ref().and_then(|(_, read)| read.unserved.clone());
+    if let Some(why) = why(now) {
+        return Some(unserved(CANNOT_BE_SERVED, without_room(&why, has_members)));
+    }
+    let later = target.as_ref().and_then(|(name, read)| Some((name, read.unserved.as_deref()?)));
+    let finding = bootstraps(now.as_ref().is_some_and(|(_, read)| read.brings));
+    match (later, now) {
+        (Some((_, why)), None) => {
+            let is_told = has_members || finding.is_some();
+            is_told.then(|| unserved(CANNOT_BE_SERVED, without_room(why, has_members)))
+        }
+        (Some((target, why)), Some((now, _))) => {
+            let why = without_room(why, has_members);
+            let later = format!(
+                "machines that boot get {now} as long as no node runs {target} well, and none is served after \
+                 that: {why}"
+            );
+            finding.map(|finding| match has_members {
+                true => Finding {
+                    status: Some(false),
+                    reason: CANNOT_BE_SERVED.to_owned(),
+                    message: later,
+                    ..finding
+                },
+                false => {
+                    Finding { message: format!("{}. But {later}", finding.message), ..finding }
+                }
+            })
+        }
+        (None, _) => finding,
+    }
 }
 
 /// What is found of a pool whose machines are served nothing.
@@ -191,6 +253,22 @@ fn joins(finding: Finding, pool: &Pool) -> Finding {
         }
         _ => finding,
     }
+}
+
+/// What these configs of a pool have for machines that boot.
+async fn read_all(
+    settings: &Settings,
+    before: &mut Before,
+    pool: &str,
+    configs: [Option<String>; 2],
+) -> Result<[Option<(String, Read)>; 2], String> {
+    let mut all = [None, None];
+    for (config, read) in configs.into_iter().zip(&mut all) {
+        let Some(config) = config else { continue };
+        let known = read_of(settings, before, pool, &config).await?;
+        *read = Some((config, known));
+    }
+    Ok(all)
 }
 
 /// What a config of a pool has for machines that boot.
@@ -268,13 +346,57 @@ async fn say(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tread_model::joining::Ambiguous;
+    use tread_model::joining::{Ambiguous, Determined};
 
     #[test]
     fn a_config_without_room_for_claims_says_what_nodes_lose_that_have_joined() {
         assert_eq!(without_room("it has taints", false), "it has taints");
         let says = without_room("it has taints", true);
         assert!(says.starts_with("it has taints. ") && says.contains("Delete none of the Nodes"));
+    }
+
+    #[test]
+    fn a_pool_is_judged_by_the_config_that_its_machines_are_served_and_says_what_comes() {
+        let read = |name: &str, unserved: Option<&str>| {
+            let read = Read { brings: name == "old", unserved: unserved.map(str::to_owned) };
+            Some((name.to_owned(), read))
+        };
+        let bootstraps = |brings: bool| {
+            let reason = if brings { "ConfigBrings" } else { "NoBootstrapSecret" };
+            let message = "as it is".to_owned();
+            Some(Finding {
+                type_: SERVES,
+                status: Some(brings),
+                reason: reason.to_owned(),
+                message,
+            })
+        };
+        let (old, new) = (read("old", None), read("new", Some("it has taints")));
+        let says = |configs: [Option<(String, Read)>; 2], has_members| {
+            let finding = judged(&configs, has_members, bootstraps).unwrap();
+            (finding.status, finding.reason, finding.message)
+        };
+        // Machines boot with the one before, and do so well.
+        let (status, word, message) = says([old.clone(), new.clone()], false);
+        assert_eq!((status, word.as_str()), (Some(true), "ConfigBrings"));
+        assert!(message.starts_with("as it is. But machines that boot get old"), "{message}");
+        assert!(message.ends_with("it has taints"), "{message}");
+        // Nodes lose their claims by the one that they are to have.
+        let (status, word, message) = says([old.clone(), new.clone()], true);
+        assert_eq!((status, word.as_str()), (Some(false), CANNOT_BE_SERVED));
+        assert!(message.starts_with("machines that boot get old"), "{message}");
+        assert!(message.contains("Delete none of the Nodes"), "{message}");
+        // It is served, and the one that is to come would have room again.
+        let (status, word, message) = says([new.clone(), old.clone()], false);
+        assert_eq!((status, word.as_str()), (Some(false), CANNOT_BE_SERVED));
+        assert_eq!(message, "no machine that boots is served: it has taints");
+        let (_, word, message) = says([old.clone(), old.clone()], true);
+        assert_eq!((word.as_str(), message.as_str()), ("ConfigBrings", "as it is"));
+        // Where no machine is served at all, it concerns nodes that have joined.
+        let none = |has_members| judged(&[None, new.clone()], has_members, |_| None);
+        assert_eq!(none(false), None);
+        assert!(none(true).unwrap().message.contains("Delete none of the Nodes"));
+        assert_eq!(judged(&[None, old.clone()], true, |_| None), None);
     }
 
     #[test]
@@ -286,6 +408,7 @@ mod tests {
             message: "before".to_owned(),
         };
         let labels = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+        let labels = Determined { labels, ..Determined::default() };
         let open = Err(Ambiguous::Open("site In [a, b]".to_owned()));
         for (status, gives, expected) in [
             (true, Ok(labels), (true, "Before")),

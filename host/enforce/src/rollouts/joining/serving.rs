@@ -20,19 +20,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
 use tread_cluster::index::{Kept, keep};
 use tread_kube::watching::follow;
 use tread_model::digest::Digest;
 use tread_model::joining::first_boot::FirstBoot;
 use tread_model::joining::{
-    self, Claim, Id, KEYS_SECRET as KEYS, Key, Mark, TOKENS_SECRET as TOKENS, Tokens, Unserved,
-    needs_agent, served,
+    self, Claim, Id, KEYS_SECRET as KEYS, Key, Mark, SKEW, TOKENS_SECRET as TOKENS, Tokens,
+    Unserved, needs_agent, served,
 };
 
 /// A config that is served is kept for so much longer than asked, so that it is noted once an hour.
 const SLACK: u64 = 3600;
+/// So long a node is waited for that registers at the last moment, in seconds: its claim has to be
+/// looked at, and bound.
+const SETTLES: u64 = 300;
 /// So many texts are kept, of megabytes each at most: pools that boot at the same time.
 const TEXTS: usize = 16;
 /// So many are made at a time.
@@ -286,7 +289,7 @@ impl Joining {
 
     /// Notes that the config may be asked for until claims for it end: nobody removes it before.
     async fn note(&self, config: &str, needs_agent: bool, now: u64) -> Result<(), NotServed> {
-        let ends = now + self.settings.joining.lasts.as_secs();
+        let ends = ends(now, self.settings.joining.lasts);
         let until = Until { at: ends + SLACK, needs_agent };
         let is_noted = || {
             let known = self.record.now().and_then(|all| one(&all));
@@ -353,6 +356,12 @@ fn text(asked: &Asked, kubelet: &str, body: &[u8]) -> Result<Text, NotServed> {
     Ok(Text { head, tail, needs_agent: needs_agent(spec) })
 }
 
+/// Until when a node may join by a claim that is made now, so that what is noted of its config counts:
+/// whether only an agent brings it.
+fn ends(now: u64, lasts: Duration) -> u64 {
+    now.saturating_add(lasts.as_secs()).saturating_add(SKEW).saturating_add(SETTLES)
+}
+
 /// The digest of what a config says of a node.
 pub(crate) fn digest(name: &str, body: &[u8]) -> Option<Digest> {
     use tread_model::read::{Input, side_in_order};
@@ -372,4 +381,38 @@ pub(super) fn seconds() -> u64 {
 /// When a node registered, in seconds since 1970.
 pub(super) fn registered(facts: &Facts) -> u64 {
     facts.created.0.as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tread_model::joining::{Determined, Labels, PoolFacts, Settled, settle};
+
+    #[test]
+    fn what_is_noted_of_a_config_counts_as_long_as_a_node_joins_by_a_claim_for_it() {
+        let (key, issued, lasts) = (Key::of([1; 32]), 1_800_000_000, Duration::from_secs(86_400));
+        let claim = Claim {
+            pool: Mark::of_pool("uid"),
+            config: Mark::of_config("rendered"),
+            issued,
+            id: Id([7; 8]),
+        };
+        let (claim, labels) = (claim.signed(&key), Labels::new());
+        let joins = |registered: u64| {
+            let facts = joining::Facts { node: "n", registered, claim: &claim, labels: &labels };
+            let name = "infra".to_owned();
+            let pool = PoolFacts { name: name.clone(), labels: Ok(Determined::default()) };
+            let keys = std::slice::from_ref(&key);
+            let settled = settle(&facts, keys, lasts, |_| None, |_| Some(pool), |_| Ok(vec![name]));
+            matches!(settled, Settled::Joins(_))
+        };
+        let last = issued + lasts.as_secs() + SKEW;
+        assert!(joins(last) && !joins(last + 1));
+        let until = Until { at: ends(issued, lasts), needs_agent: true };
+        let object = json!({"data": {"served.rendered": until.to_string()}});
+        let record = Record::of(serde_json::from_value(object).unwrap());
+        let counts = |now: u64| record.served(now, |_| false).any(|it| it == "rendered");
+        assert!(counts(last) && counts(last + SETTLES - 1));
+    }
 }

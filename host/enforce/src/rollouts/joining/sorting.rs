@@ -1,5 +1,6 @@
 //! What is to be done for each node that registered as joining: it joins, is held, or waits.
 
+use super::super::anew::node_taints;
 use super::super::facts::{Facts, Registered};
 use super::super::known::Moment;
 use super::super::marks::is_of;
@@ -15,7 +16,11 @@ use std::collections::BTreeMap;
 use tread_cluster::pools::{Place, Pools, pool_of};
 use tread_cluster::previews::Cluster;
 use tread_kube::api::NodeUpdate;
+use tread_kube::api::rollout::NodeTaint;
 use tread_model::joining::{self, Id, Joins, Key, Known, Mark, PoolFacts, Settled, Shown, settle};
+
+/// The word where nobody knows which taints a pool's nodes get, since its Rollout was removed.
+const ROLLOUT_MADE_ANEW: &str = "RolloutMadeAnew";
 
 /// A node that registered as joining.
 #[derive(Clone, Copy)]
@@ -70,14 +75,32 @@ impl Sorting<'_> {
         let settled = self.settled(node, by);
         match settled {
             _ if is_bound_now.get() => {}
-            Settled::Joins(joins) => self.joins(node, joins, sorted),
+            Settled::Joins(joins) => match self.pool_taints(&joins.pool) {
+                Ok(taints) => self.joins(node, &joins, taints, sorted),
+                Err(None) => {}
+                Err(Some(why)) => {
+                    let Joins { claim, config, mark: pool, .. } = joins;
+                    let shown = Some(Shown { claim, pool, config });
+                    self.held(node, (What::Waits(ROLLOUT_MADE_ANEW, why), shown), false, sorted);
+                }
+            },
             Settled::Held(why, shown) => {
-                self.held(node, (why, shown), is_new_anothers.get(), sorted);
+                let is_new_anothers = is_new_anothers.get();
+                self.held(node, (What::Held(why), shown), is_new_anothers, sorted);
             }
         }
     }
 
-    fn joins(&self, node: Found<'_>, joins: Joins, sorted: &mut Sorted) {
+    /// The taints of nodes of a pool. Otherwise why nobody knows them; nothing is to be said where
+    /// tread is about to make its first Rollout.
+    fn pool_taints(&self, pool: &str) -> Result<&[NodeTaint], Option<String>> {
+        let rollout = self.moment.rollouts.get(pool).map(|it| &**it);
+        let has_had_one = self.cluster.pools.get(pool).is_some_and(|it| it.had_rollout);
+        let is_told = rollout.is_some() || has_had_one;
+        node_taints(pool, rollout).map_err(|why| Some(why).filter(|_| is_told))
+    }
+
+    fn joins(&self, node: Found<'_>, joins: &Joins, taints: &[NodeTaint], sorted: &mut Sorted) {
         let Found { name, facts, .. } = node;
         let is_new = self.record.and_then(|it| it.by(joins.claim)).is_none();
         let was_held = self.record.and_then(|it| it.held(joins.claim)).cloned();
@@ -96,25 +119,26 @@ impl Sorting<'_> {
         let lacks = of_claim.and_then(|it| it.needs_agent(joins.config));
         if lacks.is_some_and(|config| !has(update.map(|it| &**it), config)) {
             sorted.prepares = true;
-            self.joining.news.report(name, facts.uid.clone(), What::Prepares(joins.pool));
+            let what = What::Prepares(joins.pool.clone());
+            self.joining.news.report(name, facts.uid.clone(), what);
         } else if has_to_be_bound {
-            sorted.bind.entries.push(self.entry(node, &joins));
+            sorted.bind.entries.push(entry(node, joins, taints));
         } else {
-            sorted.join.push(self.entry(node, &joins));
+            sorted.join.push(entry(node, joins, taints));
         }
     }
 
     fn held(
         &self,
         Found { name, facts, .. }: Found<'_>,
-        (why, shown): (joining::Held, Option<Shown>),
+        (what, shown): (What, Option<Shown>),
         is_new_anothers: bool,
         sorted: &mut Sorted,
     ) {
         let is_known = |it: &Shown| self.record.is_some_and(|record| record.by(it.claim).is_some());
         let shown = shown.filter(|it| !is_known(it));
         if shown.is_none() && !is_new_anothers {
-            self.joining.news.report(name, facts.uid.clone(), What::Held(why));
+            self.joining.news.report(name, facts.uid.clone(), what);
             return;
         }
         if !self.binding.is_idle() {
@@ -124,19 +148,7 @@ impl Sorting<'_> {
             let bound = Bound::new(name, &facts.uid, config, pool).held(true);
             sorted.bind.claims.entry(claim).or_insert(bound);
         }
-        sorted.bind.held.push((name.to_owned(), facts.uid.clone(), why));
-    }
-
-    fn entry(&self, Found { name, facts, registered }: Found<'_>, joins: &Joins) -> Entry {
-        let rollout = self.moment.rollouts.get(&joins.pool);
-        let of = Patch {
-            uid: &facts.uid,
-            version: &facts.version,
-            taints: &registered.taints,
-            labels: &joins.labels,
-            pool_taints: rollout.map(|it| &*it.spec.node_taints).unwrap_or_default(),
-        };
-        Entry::new(name, &joins.pool, of)
+        sorted.bind.held.push((name.to_owned(), facts.uid.clone(), what));
     }
 
     fn settled(&self, node: Found<'_>, by: impl FnOnce(Id) -> Option<Known>) -> Settled {
@@ -155,6 +167,21 @@ impl Sorting<'_> {
         let lasts = self.joining.settings.joining.lasts;
         settle(&says, self.keys, lasts, by, pool, |labels| place(labels, pools))
     }
+}
+
+fn entry(
+    Found { name, facts, registered }: Found<'_>,
+    joins: &Joins,
+    pool_taints: &[NodeTaint],
+) -> Entry {
+    let of = Patch {
+        uid: &facts.uid,
+        version: &facts.version,
+        taints: &registered.taints,
+        labels: &joins.labels,
+        pool_taints,
+    };
+    Entry::new(name, &joins.pool, of)
 }
 
 /// Whether a node's agent says that it has a config.

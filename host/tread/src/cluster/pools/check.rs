@@ -22,6 +22,7 @@ use tread_console::print::{json, line, yaml};
 use tread_front::names::{MACHINES, MACHINES_ADDRESS_KEY};
 use tread_kube::asking::{Call, ask};
 use tread_kube::metrics::Metrics;
+use tread_model::joining::USER_DATA;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -140,7 +141,8 @@ async fn stub(client: &Client, key: &Key, machine: &Machine) -> Result<Stub, Str
     let call = Call::new("get", "secrets").within(&key.namespace);
     let found = ask(&Metrics::new(), call, secrets.get(secret)).await;
     let found = found.map_err(|failed| {
-        let guess = match pool_of_user_data(secret) {
+        let by_name = secret.strip_suffix(USER_DATA).or_else(|| pool_of_user_data(secret));
+        let guess = match by_name {
             Some(pool) => format!(" (by its name it is of pool {pool})"),
             None => String::new(),
         };

@@ -14,7 +14,7 @@ use tread_console::print::{line, warn};
 use tread_front::names::{AGENTS_AUTHORITY_KEY, MACHINES, MACHINES_ADDRESS_KEY};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::metrics::Metrics;
-use tread_model::joining::{self, SECRETS_KEY, TOKENS_SECRET, Tokens};
+use tread_model::joining::{self, SECRETS_KEY, TOKENS_SECRET, Tokens, USER_DATA};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +22,8 @@ Examples:
       The Secret that a MachineSet of this pool names as its user data.
   tread pools stub infra --secret-namespace default --secret-name my-machines
   tread pools stub infra --renew | kubectl apply -f -
-      With a new token. Machines with the one before it are served too, until you end that:
+      With a new token. Where this was lost, the command without --renew prints the new one again.
+      Machines with the one before it are served too, until you end that:
   tread pools stub infra --end-overlap
 
 Whoever prints it needs the right to get the Secret tread-joining-tokens and the ConfigMap tread-ignition in
@@ -67,7 +68,7 @@ pub(super) async fn stub(
         ));
     }
     let stub = joining::stub(&address, pool, tokens.newest(), &authority).to_string();
-    let name = of.secret_name.map_or_else(|| format!("{pool}-user-data-tread"), str::to_owned);
+    let name = of.secret_name.map_or_else(|| format!("{pool}{USER_DATA}"), str::to_owned);
     let object = json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -106,6 +107,17 @@ async fn served(cluster: &Cluster, namespace: &str) -> Result<(String, String)> 
     })
 }
 
+/// What to do where a token was exchanged already. Whoever ends the overlap first cuts off all machines
+/// whose user data has the former one: it may be that nobody has seen the newest yet.
+fn exchanged_already(pool: &str, why: &str) -> String {
+    let pool = line(pool);
+    format!(
+        "the token of pool {pool} is not exchanged: {why}. `tread pools stub {pool}` (without --renew) prints \
+         the newest; once all user data has it, and `tread pools check` shows none with the former one, end the \
+         overlap: tread pools stub {pool} --end-overlap"
+    )
+}
+
 /// The tokens of a pool, after what was asked for.
 async fn exchanged(cluster: &Cluster, namespace: &str, pool: &str, token: Token) -> Result<Tokens> {
     let metrics = Metrics::new();
@@ -128,9 +140,7 @@ async fn exchanged(cluster: &Cluster, namespace: &str, pool: &str, token: Token)
         Token::Renew => {
             let mut random = [0; 32];
             getrandom::fill(&mut random)?;
-            tokens
-                .exchange(random)
-                .map_err(|why| anyhow!("{why}: tread pools stub {} --end-overlap", line(pool)))?;
+            tokens.exchange(random).map_err(|why| anyhow!("{}", exchanged_already(pool, why)))?;
         }
         Token::EndOverlap => {
             if !tokens.end_former() {
@@ -150,5 +160,26 @@ async fn exchanged(cluster: &Cluster, namespace: &str, pool: &str, token: Token)
             bail!("{what} changed meanwhile: try again")
         }
         Err(failed) => Err(said(&what, &failed)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_exchanges_a_token_twice_is_told_how_to_print_the_newest_before_the_former_one_ends()
+    {
+        let mut tokens = Tokens::fresh("uid", [1; 32]);
+        tokens.exchange([2; 32]).unwrap();
+        let says = exchanged_already("infra", tokens.exchange([3; 32]).unwrap_err());
+        let parts = [
+            "it was exchanged already",
+            "`tread pools stub infra` (without --renew) prints the newest",
+            "`tread pools check` shows none with the former one",
+            "tread pools stub infra --end-overlap",
+        ];
+        let at = parts.map(|part| says.find(part).unwrap_or_else(|| panic!("{part}: {says}")));
+        assert!(at.is_sorted(), "{says}");
     }
 }
