@@ -26,7 +26,9 @@ pub struct ThisHost {
     tree: Tree,
     owners: Owners,
     facts: Facts,
-    labels: Option<Labels>,
+    /// Nothing where the host has no labels. A policy that cannot be read matters only where
+    /// something new gets its label: a way back, and what corrects the policy, need none.
+    labels: Result<Option<Labels>, LabelError>,
 }
 
 /// Why a host is not known well enough.
@@ -35,9 +37,6 @@ pub enum HostError {
     /// Its users are not.
     #[error(transparent)]
     Owners(#[from] OwnerError),
-    /// Its labels are not.
-    #[error(transparent)]
-    Labels(#[from] LabelError),
     /// A path leads nowhere.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -51,14 +50,17 @@ impl ThisHost {
             tree: tree.clone(),
             owners: Owners::read(tree)?,
             facts: if runs { facts.with_kernel() } else { facts },
-            labels: Labels::of_host(tree)?.ok(),
+            labels: Labels::of_host(tree).map(Result::ok),
         })
     }
 
     /// The label of something new, where the host has labels.
     pub fn label(&self, path: &str, kind: Kind) -> Result<Option<Attribute>, String> {
-        let Some(labels) = &self.labels else { return Ok(None) };
-        labels.attribute(path, kind).map_err(|error| error.to_string())
+        match &self.labels {
+            Ok(Some(labels)) => labels.attribute(path, kind).map_err(|error| error.to_string()),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// The host as it is once the units of a config are in their place.

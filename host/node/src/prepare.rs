@@ -1,7 +1,7 @@
 //! From what is wanted to what has to change: everything that can be known to go wrong
 //! does so here, before the first byte is written.
 
-use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STAGE, STATE};
+use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STAGE, STATE, kept};
 use crate::shadow::{self, Hash, Shadow, ShadowError};
 use crate::tree::{Attribute, Folder, Found, Kind, Owner, PathError, Reached, Stat, Tree};
 use std::borrow::Cow;
@@ -12,9 +12,6 @@ use tread_model::digest::Digest;
 
 /// No file system takes a longer name, in bytes; a folder that is yet to be made cannot be asked.
 const LONGEST_NAME: usize = 255;
-
-/// The attribute that lets users and groups in whom the mode does not name.
-const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 
 /// What is to stand under a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,13 +127,7 @@ pub fn prepare<'c>(
         may_be_changed(immutable).map_err(failed)?;
         let stage = stages.index(&mut ready.record, &folder, own.mount).map_err(failed)?;
         let kept = match old {
-            Found::File { owner, .. } => {
-                let mut kept = folder.lasting_attributes(name).map_err(failed)?;
-                let keeps_owner = matches!(new, Found::File { owner: new, .. } if new == owner);
-                // Its entries were made for the owner and the mode that the file had.
-                kept.retain(|attribute| keeps_owner || attribute.name != ACCESS_LIST);
-                Some(kept)
-            }
+            Found::File { owner, .. } => Some(kept(&folder, name, &owner, &new).map_err(failed)?),
             _ => None,
         };
         // Policies know paths without links.

@@ -42,6 +42,13 @@ impl Tree {
         Ok(Tree { root: Folder::new(Arc::new(dir), String::new(), witness) })
     }
 
+    /// The same tree, as it is mounted now: what is mounted once somebody looks (an automount) is
+    /// not, and nothing is below it. For whoever others wait for that such a mount needs.
+    pub fn without_automounts(mut self) -> Tree {
+        self.root.automounts = false;
+        self
+    }
+
     /// How far a path leads.
     pub fn reach(&self, path: &str) -> Result<Reached, PathError> {
         walk::reach(&self.root, path, &mut |_, _| {})

@@ -83,6 +83,23 @@ fn an_operation_that_nobody_can_settle_is_given_up_and_status_says_what_is_left_
 }
 
 #[test]
+fn a_note_that_nobody_can_read_is_named_and_given_up() {
+    let bed = Bed::with(&config("one", ""));
+    goes_back(&bed);
+    let log = root(&bed).join("var/lib/tread/node/operation/log");
+    let notes = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, format!("{notes}garbage\n")).unwrap();
+    let settled = bed.node("settle", &[]);
+    assert_eq!(settled.status.code(), Some(1), "{settled:?}");
+    let shown = said(&settled);
+    assert!(shown.contains("operation/log is damaged") && shown.contains("--give-up"), "{shown}");
+    let adopted = bed.node("adopt", &["--config", "now.json", "--give-up", "--keep"]);
+    assert!(adopted.status.success(), "{adopted:?}");
+    assert!(said(&bed.node("status", &[])).contains("operation.aside"), "{adopted:?}");
+    assert!(bed.node("settle", &[]).status.success(), "nothing stands any more");
+}
+
+#[test]
 fn what_is_adopted_is_what_is_there_once_that_which_stood_is_settled() {
     for how in ["--keep", "--overwrite"] {
         let bed = Bed::with(&config("one", ""));

@@ -34,7 +34,9 @@ const AGAIN: Duration = Duration::from_millis(200);
 
 impl RootArgs {
     pub(super) fn settle(&self) -> Result<u8, NodeError> {
-        let tree = self.tree()?;
+        // A mount that needs the network would wait for that, and the network waits for this unit:
+        // what is below it is settled once the node is up.
+        let tree = self.tree()?.without_automounts();
         let settled = {
             let journal = match Journal::open(&tree) {
                 // A service that needs this unit is restarted during an operation, by the

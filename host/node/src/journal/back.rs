@@ -2,11 +2,13 @@
 
 use super::entry::Entry;
 use super::error::{JournalError, io_at};
+use super::meddled;
 use super::names::{new_name, old_name};
 use super::password;
 use super::place::put;
 use super::record::Record;
 use super::stage;
+use crate::shadow::Lock;
 use crate::tree::{Folder, Found, PathError, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -118,6 +120,14 @@ fn resolve<'r>(
             resolved.away.push(index);
             continue;
         }
+        match put_back(tree, there, entry, index) {
+            Ok(None) => {}
+            Ok(Some(folder)) => drop(touched.insert(folder.path().to_owned(), folder)),
+            Err(error) => {
+                resolved.failed.push((Place::Entry(index), error));
+                continue;
+            }
+        }
         let states = (wrong, right, before.whole);
         match resolve_one(tree, stage, entry, states, (index, staged.as_deref())) {
             Ok(Became::Already) => {
@@ -158,6 +168,26 @@ fn may_be_away(tree: &Tree, entry: &Entry, right: &Found) -> bool {
     let there = way(tree, &entry.folder).ok().flatten();
     let seen = there.map(|folder| password::see(&folder, &entry.name, entry));
     !seen.is_some_and(|seen| seen.is_ok_and(|seen| seen == *right))
+}
+
+/// Puts back what somebody else wrote in the middle of an exchange, before anything else is done
+/// there: returns the folder if there was any.
+fn put_back(
+    tree: &Tree,
+    stage: Option<&Folder>,
+    entry: &Entry,
+    index: usize,
+) -> Result<Option<Folder>, JournalError> {
+    let Some((stage, folder)) = stage.zip(way(tree, &entry.folder)?) else { return Ok(None) };
+    let back = || {
+        if !meddled::is_there(stage, index)? {
+            return Ok(false);
+        }
+        // Nobody changes a password between the two looks.
+        let _lock = entry.password_of.as_ref().map(|_| Lock::take(tree)).transpose()?;
+        meddled::put_back(&folder, &entry.name, stage, index)
+    };
+    Ok(back().map_err(io_at(&entry.path))?.then_some(folder))
 }
 
 /// What became of an entry.

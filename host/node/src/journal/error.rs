@@ -1,6 +1,6 @@
 //! Why the journal stops.
 
-use super::names::{LOCK, OPERATION, RECORD, STATE};
+use super::names::{LOCK, OPERATION, STATE};
 use crate::shadow::ShadowError;
 use crate::tree::PathError;
 use std::io;
@@ -66,11 +66,13 @@ pub enum JournalError {
         /// The version that began it.
         version: String,
     },
-    /// The record cannot be read, though it was once complete.
+    /// The record or the log cannot be read, though it was once complete.
     #[error(
-        "{STATE}/{OPERATION}/{RECORD} is damaged ({why}), and names may have changed; nothing was touched: restore the node from outside, or begin again with what is there: tread node adopt --config CONFIG --give-up"
+        "{STATE}/{OPERATION}/{file} is damaged ({why}), and names may have changed; nothing was touched: restore the node from outside, or begin again with what is there: tread node adopt --config CONFIG --give-up"
     )]
     Damaged {
+        /// Which file of the two.
+        file: &'static str,
         /// What is wrong with it.
         why: String,
     },

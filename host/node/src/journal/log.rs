@@ -102,13 +102,14 @@ pub(super) fn note(operation: &Folder, note: &Note) -> Result<(), JournalError> 
 }
 
 /// All notes. A last line that is not complete was never written, as far as anybody
-/// knows: nothing followed from it. A complete one that cannot be read is by a newer
-/// version.
+/// knows: nothing followed from it. Of a complete one that cannot be read it is said which
+/// one it is.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Note>, String> {
     let mut notes = Vec::new();
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+    for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let Some(line) = line.strip_suffix(b"\n") else { break };
-        notes.push(serde_json::from_slice(line).map_err(|error| error.to_string())?);
+        let unknown = |_| format!("line {} is no note that this version knows", index + 1);
+        notes.push(serde_json::from_slice(line).map_err(unknown)?);
     }
     Ok(notes)
 }

@@ -3,6 +3,7 @@
 
 use super::entry::Entry;
 use super::error::{JournalError, io_at};
+use super::meddled;
 use super::names::{again_name, moving_name, new_name, old_name};
 use super::record::Record;
 use crate::shadow::{self, Hash, Lock, Shadow, ShadowError};
@@ -42,8 +43,8 @@ pub(super) fn stage(
     put_beside(folder, stage, (entry, &new_name(index)), &there.with(user, hash, day)?)
 }
 
-/// Stages the file anew if it changed since, in other lines than the user's: it may have been
-/// long until its name may change.
+/// Stages the file anew if it changed since, in other lines than the user's, its owner or its
+/// attributes: it may have been long until its name may change.
 pub(super) fn renew(
     folder: &Folder,
     stage: &Folder,
@@ -53,16 +54,18 @@ pub(super) fn renew(
     let (failed, name) = (|error| io_at(&entry.path)(error), new_name(index));
     let changed = || JournalError::Changed { path: entry.path.clone() };
     let read = |folder: &Folder, name: &str| Shadow::read(folder, name).map_err(failed);
-    let owner = |folder: &Folder, name: &str| {
-        folder.stat(name).map_err(failed).map(|stat| stat.map(|stat| stat.owner))
+    let kept = |folder: &Folder, name: &str| {
+        let (owner, mut attributes) = shadow::kept(folder, name).map_err(failed)?;
+        attributes.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok::<_, JournalError>((owner, attributes))
     };
     let there = read(folder, &entry.name)?.ok_or_else(changed)?;
     let staged = read(stage, &name)?.ok_or_else(changed)?;
     if there.seen(user)? != entry.old {
         return Err(changed());
     }
-    let same_owner = owner(folder, &entry.name)? == owner(stage, &name)?;
-    if same_owner && staged.is_else_as(&there, user) {
+    let keeps_all = kept(folder, &entry.name)? == kept(stage, &name)?;
+    if keeps_all && staged.is_else_as(&there, user) {
         return Ok(());
     }
     stage.remove(&name).map_err(failed)?;
@@ -96,6 +99,7 @@ pub(super) fn put(
     let moving = moving_name(index);
     stage.remove(&moving)?;
     stage.link_to(staged, stage, &moving)?;
+    let put = stage.stat(&moving)?;
     match stage.exchange(&moving, folder, &entry.name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         exchanged => exchanged?,
@@ -111,10 +115,10 @@ pub(super) fn put(
         io::Result::Ok(same_owner && same)
     };
     let found = is_as_expected()?;
-    if !found {
-        stage.exchange(&moving, folder, &entry.name)?;
+    match found {
+        true => stage.remove(&moving)?,
+        false => meddled::exchange_back(folder, &entry.name, stage, &moving, put)?,
     }
-    stage.remove(&moving)?;
     Ok(found)
 }
 

@@ -3,6 +3,8 @@
 
 use super::entry::Entry;
 use super::error::{JournalError, io_at};
+use super::kept;
+use super::meddled;
 use super::names::{made_name, moving_name, new_name};
 use super::password;
 use super::record::Record;
@@ -37,12 +39,16 @@ pub(super) fn all(
     Ok(touched.into_values().collect())
 }
 
-/// Brings what is staged up to date where others may change the rest of a file.
+/// Brings what is staged up to date where others may change the rest of a file: its other lines,
+/// or its attributes.
 pub(super) fn renew(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(), JournalError> {
     for (index, entry) in record.entries.iter().enumerate() {
         if let Some(user) = &entry.password_of {
             let folder = folder_of(tree, entry)?;
             password::renew(&folder, stage_of(stages, entry)?, (index, entry), user)?;
+        } else if let (Found::File { .. }, Found::File { .. }) = (&entry.old, &entry.new) {
+            let (folder, stage) = (folder_of(tree, entry)?, stage_of(stages, entry)?);
+            kept::renew(&folder, stage, entry, &new_name(index)).map_err(io_at(&entry.path))?;
         }
     }
     Ok(())
@@ -74,6 +80,7 @@ pub(super) fn put(
     expected: &Found,
 ) -> io::Result<bool> {
     let moving = moving_name(index);
+    // A second name of what is staged: what somebody else wrote is back already.
     stage.remove(&moving)?;
     match (staged, expected) {
         (None, Found::Absent) => Ok(true),
@@ -89,21 +96,22 @@ pub(super) fn put(
             let found = stage.see(&moving)? == *expected;
             match found {
                 true => stage.remove(&moving)?,
-                false => stage.rename(&moving, folder, name)?,
+                false => meddled::rename_back(folder, name, stage, &moving)?,
             }
             Ok(found)
         }
         (Some(staged), expected) => {
             stage.link_to(staged, stage, &moving)?;
+            let put = stage.stat(&moving)?;
             match stage.exchange(&moving, folder, name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 exchanged => exchanged?,
             }
             let found = stage.see(&moving)? == *expected;
-            if !found {
-                stage.exchange(&moving, folder, name)?;
+            match found {
+                true => stage.remove(&moving)?,
+                false => meddled::exchange_back(folder, name, stage, &moving, put)?,
             }
-            stage.remove(&moving)?;
             Ok(found)
         }
     }

@@ -2,7 +2,9 @@
 
 use super::entry::{Entry, Owned, Prepared};
 use super::error::{JournalError, io_at};
-use super::names::{STAGE, STATE, given_up_name, is_in_a_stage, made_name, new_name, old_name};
+use super::names::{
+    RECORD, STAGE, STATE, given_up_name, is_in_a_stage, made_name, new_name, old_name,
+};
 use super::password;
 use super::record::Record;
 use crate::tree::{Folder, Found, Kind, PathError, Tree};
@@ -25,7 +27,8 @@ pub(super) fn stage_of<'s>(
 
 /// A stage by its index.
 pub(super) fn stage_at(stages: &[Folder], index: usize) -> Result<&Folder, JournalError> {
-    let damaged = || JournalError::Damaged { why: "an entry has no stage".to_owned() };
+    let damaged =
+        || JournalError::Damaged { file: RECORD, why: "an entry has no stage".to_owned() };
     stages.get(index).ok_or_else(damaged)
 }
 

@@ -77,7 +77,7 @@ pub(super) fn standing(state: &Folder) -> Result<Option<Standing>, JournalError>
     let read = |name: &str| operation.read(name, MOST).map_err(io_at(&at));
     // It is there before anything is done, and goes only once all is over.
     let Some(log) = read(LOG)? else { return Ok(None) };
-    let damaged = |why: &str| JournalError::Damaged { why: why.to_owned() };
+    let damaged = |why: &str| JournalError::Damaged { file: RECORD, why: why.to_owned() };
     let Some(bytes) = read(RECORD)? else { return Ok(None) };
     let line = bytes.iter().position(|byte| *byte == b'\n');
     let (head, body) = line.and_then(|at| bytes.split_at_checked(at)).unwrap_or_default();
@@ -94,8 +94,21 @@ pub(super) fn standing(state: &Folder) -> Result<Option<Standing>, JournalError>
     if head.digest != Digest::of(body) {
         return if log.is_empty() { Ok(None) } else { Err(damaged("its digest is another one")) };
     }
-    let newer = |_| JournalError::Newer { version: head.tread.clone() };
     let record = serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))?;
-    let notes = log::read(&log).map_err(newer)?;
+    let notes = log::read(&log).map_err(|why| match is_later(&head.tread) {
+        // It has notes of its own.
+        true => JournalError::Newer { version: head.tread.clone() },
+        false => JournalError::Damaged { file: LOG, why },
+    })?;
     Ok(Some(Standing { record, notes }))
+}
+
+/// Whether a version of tread is a later one than this.
+fn is_later(version: &str) -> bool {
+    let numbers = |version: &str| -> Option<Vec<u64>> {
+        let release = version.split(['-', '+']).next()?;
+        release.split('.').map(|number| number.parse().ok()).collect()
+    };
+    let (other, own) = (numbers(version), numbers(env!("CARGO_PKG_VERSION")));
+    other.zip(own).is_some_and(|(other, own)| other > own)
 }

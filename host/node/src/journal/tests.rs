@@ -9,7 +9,9 @@ mod attacks;
 mod away;
 mod disk;
 mod give_up;
+mod kept;
 mod labels;
+mod meddled;
 mod mounts;
 mod passwords;
 mod power;
@@ -164,38 +166,6 @@ fn everything_new_is_in_its_place_and_nothing_is_left_behind() {
     assert_eq!(bed.text("/etc/removed.conf"), None);
     assert_eq!(bed.names(STATE), ["lock"]);
     assert!(!bed.snapshot().keys().any(|path| path.contains(".tread-")), "{:?}", bed.snapshot());
-}
-
-#[test]
-fn an_access_list_goes_where_owner_or_mode_change_and_comes_again_on_the_way_back() {
-    let with = |mode| {
-        let wanted = Wanted::File { bytes: b"new".as_slice().into(), owner: mine(mode) };
-        Target { path: "/etc/a".to_owned(), wanted, folders: Owned::Root }
-    };
-    for (mode, stays) in [(0o640, true), (0o600, false), (0o644, false)] {
-        let bed = Bed::new();
-        bed.folder(STATE);
-        bed.file("/etc/a", "old");
-        let at = bed.path("/etc/a");
-        std::fs::set_permissions(&at, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let flags = rustix::fs::XattrFlags::empty();
-        rustix::fs::setxattr(&at, "system.posix_acl_access", &ACCESS, flags).unwrap();
-        rustix::fs::setxattr(&at, "trusted.note", b"mine", flags).unwrap();
-        let has = |name: &[u8]| {
-            let attributes = bed.tree().folder("/etc").unwrap().unwrap().attributes("a").unwrap();
-            attributes.iter().any(|attribute| attribute.name == name)
-        };
-        assert!(has(b"system.posix_acl_access"));
-        let Ready { mut record, new } =
-            prepare(&bed.tree(), "1", vec![with(mode)], &no_label).unwrap();
-        record.order = serde_json::json!({"steps": []});
-        let journal = Journal::open(&bed.tree()).unwrap();
-        journal.write(&record, &new).unwrap();
-        assert_eq!(has(b"system.posix_acl_access"), stays, "{mode:o}");
-        assert!(has(b"trusted.note"), "{mode:o}");
-        journal.take_back("it was not well", false).unwrap();
-        assert!(has(b"system.posix_acl_access"), "{mode:o}");
-    }
 }
 
 #[test]
@@ -424,6 +394,26 @@ fn a_record_of_a_newer_version_is_not_touched_and_names_it() {
     let error = journal.settle().unwrap_err().to_string();
     assert!(error.contains("start tread 9.1.0 or later"), "{error}");
     assert_eq!(bed.snapshot(), before);
+}
+
+#[test]
+fn a_note_that_nobody_can_read_is_a_newer_versions_only_where_that_one_began_the_operation() {
+    for (began, expected) in [
+        (env!("CARGO_PKG_VERSION"), "operation/log is damaged (line 2 is no note"),
+        ("0.0.9", "operation/log is damaged (line 2 is no note"),
+        ("99.0.0-rc.1", "start tread 99.0.0-rc.1 or later"),
+    ] {
+        let bed = bed();
+        assert!(write(&bed, Arc::new(crate::tree::Unwatched)));
+        let at = |name: &str| format!("{STATE}/operation/{name}");
+        let text = bed.text(&at("record")).unwrap();
+        bed.file(&at("record"), &text.replacen(env!("CARGO_PKG_VERSION"), began, 1));
+        bed.file(&at("log"), &format!("{}garbage\n", bed.text(&at("log")).unwrap()));
+        let before = bed.snapshot();
+        let error = Journal::open(&bed.tree()).unwrap().settle().unwrap_err().to_string();
+        assert!(error.contains(expected), "{began}: {error}");
+        assert_eq!(bed.snapshot(), before, "{began}: nothing is touched");
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct Folder {
     /// From the root of the tree, without links; empty for the root itself.
     path: String,
     witness: Arc<dyn Witness>,
+    /// Whether what is mounted once somebody looks is mounted on the way to what is below it.
+    pub(super) automounts: bool,
 }
 
 /// What stands under a name.
@@ -87,6 +89,11 @@ impl Stat {
     /// Whether both are one file, which nobody wrote in between.
     pub fn is_same_file(&self, other: &Stat) -> bool {
         self == other
+    }
+
+    /// Whether it was written after the other one.
+    pub fn is_later(&self, other: &Stat) -> bool {
+        self.modified > other.modified
     }
 }
 
@@ -167,13 +174,14 @@ impl AsFd for Folder {
 
 impl Folder {
     pub(super) fn new(dir: Arc<Dir>, path: String, witness: Arc<dyn Witness>) -> Folder {
-        Folder { dir, path, witness }
+        Folder { dir, path, witness, automounts: true }
     }
 
     /// A folder in this one that is already open.
     pub(super) fn below(&self, name: &str, opened: OwnedFd) -> Folder {
         let dir = Arc::new(Dir::from(opened));
-        Folder { dir, path: self.path_of(name), witness: Arc::clone(&self.witness) }
+        let (path, witness) = (self.path_of(name), Arc::clone(&self.witness));
+        Folder { dir, path, witness, automounts: self.automounts }
     }
 
     /// From the root of the tree, without links.
@@ -186,7 +194,7 @@ impl Folder {
         format!("{}/{name}", self.path)
     }
 
-    /// A folder in it; a link is none.
+    /// A folder in it; a link is none. What is mounted there once somebody looks is mounted.
     pub fn folder(&self, name: &str) -> io::Result<Folder> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
         let opened = rustix::fs::openat(self, name, flags, Mode::empty())?;

@@ -87,7 +87,7 @@ pub enum Syscall<'a> {
         /// The path.
         path: &'a str,
     },
-    /// A folder or a link gets an extended attribute.
+    /// A folder, a link or a staged file gets an extended attribute.
     Label {
         /// The path.
         path: &'a str,

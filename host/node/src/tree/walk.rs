@@ -228,6 +228,15 @@ enum Under {
 /// something else in its place in between.
 fn under(here: &Folder, name: &str, path: &str) -> Result<Under, PathError> {
     let failed = |errno: Errno| PathError::io(path, errno.into());
+    if here.automounts {
+        // The kernel mounts what is mounted once somebody looks only for who opens a folder.
+        match here.folder(name) {
+            Ok(folder) => return Ok(Under::Folder(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Under::Missing),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
+            Err(error) => return Err(PathError::io(path, error)),
+        }
+    }
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = match rustix::fs::openat(here, name, flags, Mode::empty()) {
         Ok(found) => found,

@@ -9,6 +9,7 @@
 
 mod adoption;
 mod anchors;
+mod automount;
 mod away;
 mod carrying;
 mod crashes;
@@ -26,6 +27,7 @@ mod power;
 mod presets;
 mod repeated;
 mod seen;
+mod selinux;
 mod watched;
 
 use node::{Bed, config, config_with, unit_with};

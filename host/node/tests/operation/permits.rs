@@ -52,6 +52,42 @@ fn a_permit_that_ended_is_used_for_nothing_and_the_operation_goes_on_with_the_ne
     assert_eq!(bed.go_on().unwrap(), Ended::Done);
 }
 
+/// An admin lets a user read the file while the write waits for its permit.
+struct LetIn(PathBuf);
+
+/// What `setfacl -m u:1234:r` makes of a file with mode 0644.
+const LIST: [u8; 44] = [
+    2, 0, 0, 0, // the version
+    1, 0, 6, 0, 255, 255, 255, 255, // its owner
+    2, 0, 4, 0, 0xd2, 4, 0, 0, // the user 1234
+    4, 0, 4, 0, 255, 255, 255, 255, // its group
+    16, 0, 4, 0, 255, 255, 255, 255, // what all but the owner may at most
+    32, 0, 4, 0, 255, 255, 255, 255, // everybody else
+];
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
+impl Permits for LetIn {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
+        if matches!(act, Act::Write) {
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::setxattr(&self.0, ACCESS_LIST, &LIST, flags).unwrap();
+        }
+        Box::pin(async { Ok(Permit::FOREVER) })
+    }
+}
+
+#[test]
+fn whom_an_admin_lets_in_while_a_permit_is_waited_for_may_read_what_is_written() {
+    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let at = bed.machine.root().unwrap().join("etc/a.conf");
+    let ended = bed.carry_out_with(&LetIn(at.clone()), &config("two"), &reload());
+    assert_eq!(ended.unwrap(), Ended::Done);
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("two"));
+    let mut list = [0; 100];
+    let length = rustix::fs::getxattr(&at, ACCESS_LIST, &mut list).unwrap();
+    assert_eq!(list[..length], LIST);
+}
+
 /// Nobody permits what comes after the write, now or later.
 struct Gone;
 

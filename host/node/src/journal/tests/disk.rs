@@ -103,35 +103,49 @@ pub(super) fn difference(old: &Snapshot, new: &Snapshot, found: &Snapshot) -> St
 /// Puts something of their own under a name at one moment, as others do: whole, by a
 /// rename.
 pub(super) struct Meddler {
-    at: usize,
     seen: AtomicUsize,
     path: PathBuf,
-    text: &'static str,
+    /// What is put there at which moment.
+    texts: Vec<(usize, &'static str)>,
+    /// When the process is killed, if it is.
+    killed: usize,
 }
 
 impl Meddler {
     pub(super) fn at(at: usize, path: PathBuf, text: &'static str) -> Arc<Meddler> {
-        Arc::new(Meddler { at, seen: AtomicUsize::new(0), path, text })
+        Meddler::killed_at(usize::MAX, path, vec![(at, text)])
     }
 
-    fn step(&self) {
-        if self.seen.fetch_add(1, Ordering::SeqCst) == self.at {
+    /// The same with several texts, and the process is killed at a moment.
+    pub(super) fn killed_at(
+        killed: usize,
+        path: PathBuf,
+        texts: Vec<(usize, &'static str)>,
+    ) -> Arc<Meddler> {
+        Arc::new(Meddler { seen: AtomicUsize::new(0), path, texts, killed })
+    }
+
+    fn step(&self) -> io::Result<()> {
+        let now = self.seen.fetch_add(1, Ordering::SeqCst);
+        if now >= self.killed {
+            return Err(io::Error::other("killed"));
+        }
+        for (_, text) in self.texts.iter().filter(|(at, _)| *at == now) {
             let other = self.path.with_extension("other");
-            std::fs::write(&other, self.text).unwrap();
+            std::fs::write(&other, text).unwrap();
             std::fs::rename(&other, &self.path).unwrap();
         }
+        Ok(())
     }
 }
 
 impl Witness for Meddler {
     fn before(&self, _: &Syscall<'_>) -> io::Result<()> {
-        self.step();
-        Ok(())
+        self.step()
     }
 
     fn after(&self, _: &Syscall<'_>) -> io::Result<()> {
-        self.step();
-        Ok(())
+        self.step()
     }
 }
 

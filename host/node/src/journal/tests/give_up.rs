@@ -140,7 +140,11 @@ fn a_stage_that_cannot_be_removed_any_more_keeps_no_operation_standing() {
 #[test]
 fn a_journal_that_cannot_be_read_is_put_aside_with_all_that_was_staged() {
     type Spoil = fn(&Bed);
-    let spoils: [(&str, Spoil); 3] = [
+    let spoils: [(&str, Spoil); 4] = [
+        ("a note", |bed| {
+            let at = format!("{STATE}/operation/log");
+            bed.file(&at, &format!("{}garbage\n", bed.text(&at).unwrap()));
+        }),
         ("its record", |bed| {
             let at = bed.path(&format!("{STATE}/operation/record"));
             let text = std::fs::read_to_string(&at).unwrap();

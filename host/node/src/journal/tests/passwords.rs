@@ -168,3 +168,17 @@ fn a_password_that_changes_between_staging_and_writing_is_not_overwritten() {
     assert!(bed.text(shadow::FILE).unwrap().contains("core:$6$mine:"));
     assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("old"));
 }
+
+#[test]
+fn an_attribute_of_the_file_that_changes_between_staging_and_writing_is_on_what_is_written() {
+    let bed = bed();
+    let Ready { record, new } = ready(&bed.tree());
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let staged = journal.stage(&record, &new).unwrap();
+    let at = bed.path(shadow::FILE);
+    rustix::fs::setxattr(&at, "trusted.note", b"mine", rustix::fs::XattrFlags::empty()).unwrap();
+    journal.place(&record, &staged).unwrap();
+    assert_eq!(bed.text(shadow::FILE), Some(changed()));
+    let etc = bed.tree().folder("/etc").unwrap().unwrap();
+    assert!(etc.attributes("shadow").unwrap().iter().any(|it| it.value == b"mine"));
+}

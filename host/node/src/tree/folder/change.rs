@@ -245,6 +245,31 @@ impl Folder {
         })
     }
 
+    /// A file gets some attributes, and loses others; its mode is this afterwards.
+    pub fn set_attributes(
+        &self,
+        name: &str,
+        owner: Owner,
+        (new, gone): (&[Attribute], &[&[u8]]),
+    ) -> io::Result<()> {
+        let path = self.path_of(name);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.witnessed(&Syscall::Label { path: &path }, || {
+            let file: File = rustix::fs::openat(self, name, flags, Mode::empty())?.into();
+            for name in gone {
+                match rustix::fs::fremovexattr(&file, *name) {
+                    Ok(()) | Err(Errno::NODATA) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+            for attribute in new {
+                set(&file, attribute)?;
+            }
+            // An access list has a mode of its own.
+            Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(owner.mode))?)
+        })
+    }
+
     /// A folder goes away if it is empty.
     pub fn remove_folder(&self, name: &str) -> io::Result<()> {
         let path = self.path_of(name);
