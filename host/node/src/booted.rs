@@ -40,7 +40,11 @@ pub fn besides(tree: &Tree, desired: &Desired<'_>, booted: &Booted) -> Result<Ac
 /// Whether a file is what is wanted but for the lines of a claim.
 pub fn has_claim(tree: &Tree, path: &str, wanted: &Wanted<'_>) -> Result<bool, PathError> {
     let Wanted::File { bytes, owner } = wanted else { return Ok(false) };
-    let Found::File { owner: has, .. } = see(tree, path)? else { return Ok(false) };
+    let has = match see(tree, path) {
+        Ok(Found::File { owner, .. }) => owner,
+        Ok(_) | Err(PathError::NoWay { .. }) => return Ok(false),
+        Err(error) => return Err(error),
+    };
     let Some(text) = tree.read(path, MOST_OF_KUBELET)? else { return Ok(false) };
     let before = std::str::from_utf8(&text).ok().and_then(without_claim);
     Ok(has == *owner && before.is_some_and(|before| before.as_bytes() == &**bytes))

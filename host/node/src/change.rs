@@ -2,20 +2,21 @@
 //! everything that forbids it.
 
 mod in_the_way;
+mod kept;
 
 pub use in_the_way::InTheWay;
 
 use crate::applied::{Applied, AppliedError};
-use crate::booted::{OwnClaim, besides, booted, has_claim};
+use crate::booted::{OwnClaim, besides, booted};
 use crate::desired::{Desired, Host, Impossible, desired};
 use crate::documents::Documents;
-use crate::drift::{Accepted, Drift, drift, is_of_others, see};
-use crate::journal::JournalError;
+use crate::drift::{Accepted, Drift, Kind, drift, is_of_others, see};
+use crate::journal::{JournalError, STATE};
 use crate::left_open::{self, Open};
-use crate::originals::{self, Originals};
 use crate::os::{IDS, Wish};
-use crate::prepare::{Label, Ready, Target, prepare};
+use crate::prepare::{Label, Ready, Target, Wanted, prepare};
 use crate::tree::{Found, PathError, Tree};
+use kept::Kept;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -201,14 +202,12 @@ struct Targets<'t> {
 impl Targets<'_> {
     /// Everything that has to stand somewhere, tread's own record of it included.
     fn all(&self, order: &Order, differs: &[String]) -> Result<Vec<Target<'static>>, PathError> {
-        let Order { documents, others, .. } = order;
+        let Order { documents, others, accept: lets_begin, .. } = order;
         let mut targets = Vec::new();
-        let mut originals = self.applied.originals.clone();
-        let mut accepted = self.applied.accepted.clone();
-        let mut kept = self.applied.claim.clone();
-        let own = OwnClaim::of(self.tree, booted(self.tree)?.as_ref(), kept.as_ref())?;
-        accepted.retain(|id, _| !differs.contains(id));
-        let lets_begin = &order.accept;
+        let Applied { originals, accepted, claim, .. } = self.applied.clone();
+        let mut kept = Kept { originals, accepted, claim };
+        let own = OwnClaim::of(self.tree, booted(self.tree)?.as_ref(), kept.claim.as_ref())?;
+        kept.accepted.retain(|id, _| !differs.contains(id));
         let before = self.before.pieces.keys();
         let paths: BTreeSet<&String> = before.chain(self.after.pieces.keys()).collect();
         for path in paths {
@@ -217,50 +216,24 @@ impl Targets<'_> {
             }
             match self.after.target(path) {
                 Some(target) => {
-                    accepted.remove(path);
+                    kept.accepted.remove(path);
                     if !self.before.pieces.contains_key(path) {
-                        targets.extend(self.taken(path, &mut originals)?);
+                        targets.extend(kept.takes(self.tree, path)?);
                     }
-                    match own.put(&target) {
-                        Some(joins) => {
-                            kept = None;
-                            accepted.insert(path.clone(), joins.wanted.seen());
-                            targets.push(joins);
-                        }
-                        None => {
-                            kept = own.left_by(path).cloned().or(kept);
-                            targets.push(owned(target));
-                        }
-                    }
+                    targets.push(kept.puts(&own, target));
                 }
                 None if self.after.pieces.contains_key(path) => {}
                 None => {
-                    let joins = self.before.pieces.get(path).and_then(|it| it.wanted.as_ref());
-                    let joins = joins.map(|wanted| has_claim(self.tree, path, wanted));
-                    let joins = joins.transpose()?.unwrap_or(false);
-                    kept = own.left_by(path).cloned().or(kept);
-                    // A path that an admin accepted only for this order is restored all the same,
-                    // and so is a file that differs only by the claim with which the machine
-                    // joined.
-                    let stays = |_: &Found| !lets_begin.contains(path) && !joins;
-                    match accepted.remove(path).filter(stays) {
-                        None => targets.extend(originals::restore(self.tree, &originals, path)?),
-                        Some(_) => targets.extend(originals::forget(&originals, path)),
-                    }
-                    originals.remove(path);
+                    // A path that an admin accepted only for this order is restored all the same.
+                    let accepted = kept.accepted.remove(path).is_some();
+                    let goes = (path.as_str(), accepted && !lets_begin.contains(path));
+                    targets.extend(kept.lets_go(self.tree, (&own, self.before), goes)?);
                 }
             }
         }
-        for path in &self.open.restored {
-            // Of a unit that was disabled nothing stands there that a config could want.
-            if !originals.contains_key(path) || self.after.pieces.contains_key(path) {
-                continue;
-            }
-            targets.extend(originals::restore(self.tree, &originals, path)?);
-            originals.remove(path);
-        }
-        let applied = Applied::new(documents.clone(), accepted, originals).keeping(kept);
-        targets.push(applied.target());
+        targets.extend(kept.restores(self.tree, self.open, self.after)?);
+        let Kept { originals, accepted, claim } = kept;
+        targets.push(Applied::new(documents.clone(), accepted, originals).keeping(claim).target());
         targets.extend_from_slice(others);
         Ok(targets)
     }
@@ -271,30 +244,6 @@ impl Targets<'_> {
         let (before, after) = (self.before.pieces.get(path), self.after.pieces.get(path));
         before.zip(after).is_some_and(|(before, after)| before.wanted == after.wanted)
     }
-
-    /// Keeps what is at a path that tread never wrote, so that it can be restored once no config
-    /// has the path any more.
-    fn taken(
-        &self,
-        path: &str,
-        originals: &mut Originals,
-    ) -> Result<Option<Target<'static>>, PathError> {
-        let Some((original, copy)) = originals::keep(self.tree, path)? else { return Ok(None) };
-        originals.insert(path.to_owned(), original);
-        Ok(copy)
-    }
-}
-
-/// A target that outlives the config that it was made of.
-fn owned(target: Target<'_>) -> Target<'static> {
-    use crate::prepare::Wanted;
-    let wanted = match target.wanted {
-        Wanted::File { bytes, owner } => Wanted::File { bytes: bytes.into_owned().into(), owner },
-        Wanted::Link { target } => Wanted::Link { target },
-        Wanted::Password { user, hash } => Wanted::Password { user, hash },
-        Wanted::Absent => Wanted::Absent,
-    };
-    Target { path: target.path, wanted, folders: target.folders }
 }
 
 /// What `tread node adopt` does about what differs.
@@ -324,6 +273,9 @@ pub struct Adoption<'c> {
     pub plan: Option<VerifiablePlan>,
     /// What the config wants of the operating system.
     pub wish: Wish,
+    /// What the config wanted of it that was applied before; nothing where none was, or nobody
+    /// knows which.
+    pub had: Option<Wish>,
     /// What is done about what differs.
     pub what: Adopt,
     /// Whether the machine booted with this config, and has had no other since.
@@ -354,27 +306,30 @@ pub fn adopt_keeping(
 ) -> Result<Adoption<'static>, OrderError> {
     let (id, documents, what) = order;
     let mut targets = others;
-    let (mut originals, mut kept, before) = match Applied::read(tree) {
-        Ok(None) => (Originals::new(), None, Before::Nothing),
-        Ok(Some(it)) => (it.originals, it.claim, Before::Had(it.documents)),
-        // To adopt is the way out of this.
-        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => {
-            (Originals::new(), None, Before::Unknown)
+    let mut kept = Kept::default();
+    let before = match Applied::read(tree) {
+        Ok(None) => Before::Nothing,
+        Ok(Some(Applied { documents, accepted, originals, claim, .. })) => {
+            kept = Kept { originals, claim, ..kept };
+            Before::Had(documents, accepted)
         }
+        // To adopt is the way out of this.
+        Err(AppliedError::Damaged(_) | AppliedError::NoFile) => Before::Unknown,
         Err(error) => return Err(error.into()),
     };
     let booted = booted(tree)?;
-    let (mut accepted, is_booted);
+    let is_booted;
     let mut plan = None;
+    let old = before.config();
+    let had = old.as_ref().map(Wish::of);
     let (found, config, wish) = {
         let config = documents.config()?;
         let digest = crate::documents::digest(&config)?;
         let desired = wanted(&config, host)?;
-        accepted = match &booted {
-            Some(booted) => besides(tree, &desired, booted)?,
-            None => Accepted::new(),
-        };
-        let found = drift(tree, &desired, &accepted)?;
+        if let Some(booted) = &booted {
+            kept.accepted = besides(tree, &desired, booted)?;
+        }
+        let mut found = drift(tree, &desired, &kept.accepted)?;
         // A machine that booted with it has it: what differs is drift, as always.
         is_booted = booted.as_ref().is_some_and(|it| it.digest == digest) && before.leaves(digest);
         match what {
@@ -383,27 +338,39 @@ pub fn adopt_keeping(
             }
             Adopt::Ask => {}
             Adopt::Keep => {
-                let kept = found.iter().chain(of_os);
-                accepted.extend(kept.map(|it| (it.path.clone(), it.there.clone())));
+                let stays = found.iter().chain(of_os);
+                kept.accepted.extend(stays.map(|it| (it.path.clone(), it.there.clone())));
             }
             Adopt::Overwrite => {
-                let own = OwnClaim::of(tree, booted.as_ref(), kept.as_ref())?;
+                let own = OwnClaim::of(tree, booted.as_ref(), kept.claim.as_ref())?;
+                let had = old.as_ref().and_then(|old| Some((old, wanted(old, host).ok()?)));
+                let wrote = |path: &str| {
+                    is_booted || had.as_ref().is_some_and(|(_, had)| had.pieces.contains_key(path))
+                };
                 for Drift { path, .. } in &found {
-                    if let Some((original, copy)) = originals::keep(tree, path)? {
-                        originals.insert(path.clone(), original);
-                        targets.extend(copy);
+                    if !wrote(path) {
+                        targets.extend(kept.takes(tree, path)?);
                     }
-                    let Some(target) = desired.target(path) else { continue };
-                    match own.put(&target) {
-                        Some(joins) => {
-                            kept = None;
-                            accepted.insert(path.clone(), joins.wanted.seen());
-                            targets.push(joins);
+                    targets.extend(desired.target(path).map(|target| kept.puts(&own, target)));
+                }
+                if let Some((old, had)) = &had {
+                    let open = left_open::open(old, &config, &kept.originals);
+                    let mut gone = Vec::new();
+                    for path in had.pieces.keys() {
+                        if !desired.pieces.contains_key(path) {
+                            let goes = (path.as_str(), before.accepts(path));
+                            gone.extend(kept.lets_go(tree, (&own, had), goes)?);
                         }
-                        None => {
-                            kept = own.left_by(path).cloned().or(kept);
-                            targets.push(owned(target));
+                    }
+                    gone.extend(kept.restores(tree, &open, &desired)?);
+                    let all = [targets.as_slice(), gone.as_slice()].concat();
+                    left_open::add(&mut gone, host.left_open(&all, &open.units), &desired);
+                    for target in gone {
+                        match let_go(tree, had, &target)? {
+                            LetGo::Already => continue,
+                            LetGo::Now(drift) => found.extend(drift),
                         }
+                        targets.push(target);
                     }
                 }
                 plan = (!found.is_empty()).then(|| VerifiablePlan::always_allowed(digest, digest));
@@ -411,24 +378,65 @@ pub fn adopt_keeping(
         }
         (found, digest, Wish::of(&config))
     };
-    targets.push(Applied::new(documents, accepted, originals).keeping(kept).target());
+    let Kept { originals, accepted, claim } = kept;
+    targets.push(Applied::new(documents, accepted, originals).keeping(claim).target());
     let ready = prepare(tree, id, targets, label)?;
-    Ok(Adoption { ready, config, found, plan, wish, what, is_booted })
+    Ok(Adoption { ready, config, found, plan, wish, had, what, is_booted })
+}
+
+/// What becomes of a path that the config applied before had, and the one at hand has not.
+enum LetGo {
+    /// It is gone: there is no way to it any more.
+    Already,
+    /// It goes, or what stood there before tread comes back, where that differs.
+    Now(Option<Drift>),
+}
+
+fn let_go(tree: &Tree, before: &Desired<'_>, target: &Target<'_>) -> Result<LetGo, PathError> {
+    let Target { path, wanted, .. } = target;
+    let there = match see(tree, path) {
+        Err(PathError::NoWay { .. }) if *wanted == Wanted::Absent => return Ok(LetGo::Already),
+        there => there?,
+    };
+    // A copy that is needed no more is nobody else's concern.
+    if there == wanted.seen() || path.starts_with(STATE) {
+        return Ok(LetGo::Now(None));
+    }
+    Ok(LetGo::Now(Some(Drift {
+        path: path.clone(),
+        of: before.pieces.get(path).map_or_else(|| path.clone(), |piece| piece.of.clone()),
+        there,
+        kinds: vec![Kind::Unwanted],
+        differs: "it is of the config applied before, and not of this one".to_owned(),
+    })))
 }
 
 /// What was applied before something is adopted.
 enum Before {
     Nothing,
-    Had(Documents),
+    Had(Documents, Accepted),
     Unknown,
 }
 
 impl Before {
+    /// The config, where one is known.
+    fn config(&self) -> Option<NodeConfig<'_>> {
+        match self {
+            Before::Had(documents, _) => documents.config().ok(),
+            Before::Nothing | Before::Unknown => None,
+        }
+    }
+
+    /// Whether an admin accepted what stands under a path.
+    fn accepts(&self, path: &str) -> bool {
+        matches!(self, Before::Had(_, accepted) if accepted.contains_key(path))
+    }
+
     /// Whether a machine that booted with this config has had no other since.
     fn leaves(&self, config: Digest) -> bool {
         match self {
             Before::Nothing => true,
-            Before::Had(documents) => {
+            Before::Had(documents, _) => {
                 let had = documents.config().and_then(|it| crate::documents::digest(&it));
                 had.is_ok_and(|had| had == config)
             }

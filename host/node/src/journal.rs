@@ -40,6 +40,7 @@ use error::io_at;
 use give_up::Left;
 use names::{LOCK, OPERATION};
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use standing::etc;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -77,11 +78,6 @@ pub fn is_in_the_way(tree: &Tree) -> Result<bool, PathError> {
 pub fn standing_id(tree: &Tree) -> Result<Option<String>, JournalError> {
     let Some(state) = tree.folder(STATE)? else { return Ok(None) };
     Ok(standing::standing(&state)?.map(|standing| standing.record.id))
-}
-
-/// Which `/etc` the system has, by the number of its folder; nothing where nobody can look.
-fn etc(tree: &Tree) -> Option<u64> {
-    tree.folder("/etc").ok().flatten()?.number().ok()
 }
 
 /// Whether some names of the operation that stands are old and others new right now, for whoever

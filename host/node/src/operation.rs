@@ -3,6 +3,7 @@
 
 mod act;
 mod anchors;
+mod cut_off;
 mod going;
 mod node;
 mod os;
@@ -14,7 +15,7 @@ mod reporting;
 use crate::api_server::Server;
 use crate::change::{Adopt, Adoption, Checked, Order, OrderError, change_to};
 use crate::drift::is_of_others;
-use crate::journal::{Direction, Journal, JournalError, Note, Settled};
+use crate::journal::{Direction, Journal, Note, Settled};
 use crate::json::place;
 use crate::os::{Due, IDS};
 use crate::permits::{Act, NoPermit, Permit};
@@ -57,13 +58,7 @@ impl Node<'_> {
     pub async fn carry_out(&self, order: &Order, drained: bool) -> Result<Ended, OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
         self.settle_own_units(&journal)?;
-        let waits = match journal.standing()? {
-            Some(standing) => match self.waits_for(&standing)? {
-                None => return Err(JournalError::Unsettled.into()),
-                waits => waits,
-            },
-            None => None,
-        };
+        let waits = self.waiting(&journal)?;
         let config = order.documents.config().map_err(OrderError::Config)?;
         let mut change = change_to(&self.tree, self.host, self.label, (order, &config))?;
         let plan = &order.plan;
@@ -101,11 +96,7 @@ impl Node<'_> {
         drained: bool,
     ) -> Result<(Checked<'static>, Option<String>), OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
-        if let Some(standing) = journal.standing()?
-            && self.waits_for(&standing)?.is_none()
-        {
-            return Err(JournalError::Unsettled.into());
-        }
+        self.waiting(&journal)?;
         let config = order.documents.config().map_err(OrderError::Config)?;
         let change = change_to(&self.tree, self.host, self.label, (order, &config))?;
         let ids: Vec<&str> = IDS.into_iter().filter(|id| change.has(id)).collect();
@@ -127,16 +118,19 @@ impl Node<'_> {
         drained: bool,
     ) -> Result<Ended, OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
+        let waits = self.waiting(&journal)?;
+        if adoption.plan.is_some() && !drained {
+            return Err(OperationError::Drain);
+        }
         let (id, config) = (adoption.ready.record.id.clone(), adoption.config);
         // What a machine could not boot with is brought, where it may boot for that.
         let what = match drained && adoption.is_booted && adoption.what == Adopt::Ask {
             true => Adopt::Overwrite,
             false => adoption.what,
         };
-        let due = self.os_adopted(&id, &adoption.wish, what).await?;
+        let due = self.os_adopted(&adoption, (what, drained), waits).await?;
         let plan = due.as_ref().map(|_| VerifiablePlan::always_allowed(config, config));
         match adoption.plan.or(plan) {
-            Some(_) if !drained => Err(OperationError::Drain),
             Some(plan) => self.begin(&journal, &id, (&plan, ""), adoption.ready, due).await,
             None => {
                 let reporting = Reporting::new(self, Progress::new(&id, config, &[]));
@@ -247,9 +241,8 @@ impl Node<'_> {
 
     async fn go_on_with(&self, journal: &Journal) -> Result<Ended, OperationError> {
         let Some(standing) = journal.standing()? else { return Ok(Ended::Nothing) };
-        let settled = journal.settle()?;
         if standing.record.order.is_null() {
-            let ended = nothing_follows(settled);
+            let ended = nothing_follows(journal.settle()?);
             if ended == Ended::Done {
                 Progress::ends_here(&self.tree, &standing.record.id, Phase::Done, "")?;
             }
@@ -257,21 +250,30 @@ impl Node<'_> {
         }
         let kept: Kept = match serde_json::from_value(standing.record.order.clone()) {
             Ok(kept) => kept,
-            Err(error) => return Err(OperationError::Foreign(place(&error))),
+            Err(error) => {
+                journal.settle()?;
+                return Err(OperationError::Foreign(place(&error)));
+            }
         };
         let (id, plan) = (standing.record.id.clone(), kept.plan.clone());
         let known = || Progress::of(&self.tree, &id, plan.to, &plan.steps).by(plan.digest);
-        let reporting = Reporting::new(self, known());
-        let Some(settled) = settled else { return Ok(Ended::Nothing) };
+        let (boot, reporting) = (self.boot()?, Reporting::new(self, known()));
+        let covered = None;
+        let mut going =
+            Box::new(Going { node: self, journal, standing, kept, boot, reporting, covered });
+        // Its names are not to be put into the `/etc` of another deployment.
+        if going.standing.direction() == Direction::Forward
+            && let Some(why) = going.other_image().await
+        {
+            return going.degraded(&why).await;
+        }
+        let Some(settled) = journal.settle()? else { return Ok(Ended::Nothing) };
         if settled.direction == Direction::Undone {
             let because = with("it was cut short before anything took effect", settled.covered());
-            reporting.phase(Phase::WentBack, &because);
+            going.reporting.phase(Phase::WentBack, &because);
             return Ok(Ended::WentBack { because });
         }
-        let boot = self.boot()?;
-        let covered = settled.covered();
-        let going =
-            Box::new(Going { node: self, journal, standing, kept, boot, reporting, covered });
+        going.covered = settled.covered();
         // What others own is theirs to change at any time.
         let mut left = settled.left;
         left.retain(|path| !is_of_others(path));
@@ -280,7 +282,9 @@ impl Node<'_> {
             Direction::Forward | Direction::Undone if left.is_empty() => going.forward().await,
             Direction::Forward | Direction::Undone => {
                 let left = tread_model::text::listed(&left, 10);
-                going.degraded(&format!("somebody else changed {left} meanwhile")).await
+                let why = format!("somebody else changed {left} meanwhile");
+                let why = going.elsewhere(&why).unwrap_or(why);
+                going.degraded(&why).await
             }
         };
         match ended {

@@ -97,6 +97,12 @@ impl Due {
         std::iter::once(&self.from).chain(&self.passed)
     }
 
+    /// All that configs wanted until now, the newest last: those of which this one's boot never
+    /// came, too.
+    pub fn over(self) -> Vec<Wish> {
+        std::iter::once(self.from).chain(self.passed).chain([self.to]).collect()
+    }
+
     /// As what the boot loader is to have.
     pub fn edit(&self) -> arguments::Edit<'_> {
         let earlier = self.earlier().map(|wish| wish.arguments.as_slice()).collect();

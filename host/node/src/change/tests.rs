@@ -386,6 +386,74 @@ fn to_adopt_once_more_does_not_forget_what_was_there_before_tread() {
 }
 
 #[test]
+fn what_was_changed_by_hand_and_is_overwritten_does_not_count_as_there_before_tread() {
+    let bed = Bed::with(&documents(&[], ""));
+    bed.file("/etc/before", "the host's own");
+    let config = documents(&[("/etc/before", "x"), ("/etc/new", "x")], "");
+    bed.apply(&config, &[]).unwrap();
+    for path in ["/etc/before", "/etc/new"] {
+        bed.file(path, "by hand");
+    }
+    assert_eq!(bed.adopt(config, Adopt::Overwrite).unwrap().len(), 2);
+    bed.apply(&documents(&[], ""), &[]).unwrap();
+    assert_eq!(bed.text("/etc/before").as_deref(), Some("the host's own"));
+    assert_eq!(bed.text("/etc/new"), None);
+}
+
+#[test]
+fn what_the_config_before_had_and_the_one_that_is_adopted_has_not_is_overwritten_too() {
+    let bed = Bed::with(&documents(&[], ""));
+    bed.file("/etc/before", "the host's own");
+    let units = r#", "systemd": {"units": [
+        {"name": "a.service", "enabled": true, "contents": "[Install]\nWantedBy=multi-user.target",
+         "dropins": [{"name": "10-x.conf", "contents": "[Service]"}]},
+        {"name": "b.service", "mask": true}]},
+        "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA"]}]}"#;
+    let all = [("/etc/a", "1"), ("/etc/before", "1"), ("/etc/extra", "1"), ("/etc/deep/er", "1")];
+    bed.apply(&documents(&all, units), &[]).unwrap();
+    let at = "/etc/systemd/system";
+    let extras = [
+        "/etc/extra".to_owned(),
+        "/etc/deep/er".to_owned(),
+        "/home/core/.ssh/authorized_keys".to_owned(),
+        format!("{at}/a.service"),
+        format!("{at}/a.service.d/10-x.conf"),
+        format!("{at}/b.service"),
+        format!("{at}/multi-user.target.wants/a.service"),
+    ];
+    let is_there = |path: &String| bed.path(path).symlink_metadata().is_ok();
+    assert!(extras.iter().all(is_there));
+    bed.file("/etc/a", "by hand");
+    // Somebody has put a file in the place of a folder: nothing of the config is left below it.
+    std::fs::remove_dir_all(bed.path("/etc/deep")).unwrap();
+    bed.file("/etc/deep", "by hand");
+
+    let next = documents(&[("/etc/a", "1")], "");
+    let found = bed.adopt(next.clone(), Adopt::Overwrite).unwrap();
+    let told = |path: &str| found.iter().find(|it| it.path == path).map(|it| it.differs.clone());
+    assert_eq!(told("/etc/a").as_deref(), Some("its contents differ"));
+    let of_before = "it is of the config applied before, and not of this one";
+    assert_eq!(told("/etc/extra").as_deref(), Some(of_before));
+    assert_eq!(told("/etc/before").as_deref(), Some(of_before));
+    assert_eq!(found.len(), extras.len() + 1, "{found:?}");
+    assert_eq!(extras.iter().find(|path| is_there(path)), None);
+    assert_eq!(bed.text("/etc/before").as_deref(), Some("the host's own"));
+    assert_eq!(bed.text("/etc/deep").as_deref(), Some("by hand"));
+    let kept = std::fs::read_dir(bed.path("/var/lib/tread/node/originals")).unwrap().count();
+    assert_eq!(kept, 0, "no copy is left behind");
+    assert_eq!(bed.adopt(next, Adopt::Overwrite).unwrap(), []);
+}
+
+#[test]
+fn what_was_accepted_of_the_config_before_stays_where_another_one_is_adopted() {
+    let bed = Bed::with(&documents(&[], ""));
+    bed.file("/etc/b", "by hand");
+    bed.adopt(documents(&[("/etc/b", "1")], ""), Adopt::Keep).unwrap();
+    assert_eq!(bed.adopt(documents(&[], ""), Adopt::Overwrite).unwrap(), []);
+    assert_eq!(bed.text("/etc/b").as_deref(), Some("by hand"));
+}
+
+#[test]
 fn what_was_accepted_stays_when_no_config_has_it_any_more_and_no_copy_is_left_behind() {
     let bed = Bed::with(&documents(&[], ""));
     bed.file("/etc/before", "the host's own");

@@ -4,7 +4,7 @@ use super::error::{JournalError, io_at};
 use super::log::{self, Note};
 use super::names::{LOG, MOST, OPERATION, RECORD};
 use super::record::{Head, Record, SCHEMA};
-use crate::tree::Folder;
+use crate::tree::{Folder, Tree};
 use tread_model::digest::Digest;
 
 /// How an operation stands that was cut short.
@@ -62,9 +62,23 @@ impl Standing {
         since.is_some_and(|since| self.notes.iter().skip(since).any(is_whole))
     }
 
+    /// Whether the `/etc` that is there is another one than that in which names were changed.
+    pub fn is_in_another_etc(&self, tree: &Tree) -> bool {
+        let committed = self.notes.iter().find_map(|note| match note {
+            Note::Committed { etc } => *etc,
+            _ => None,
+        });
+        committed.zip(etc(tree)).is_some_and(|(committed, there)| committed != there)
+    }
+
     pub(super) fn is_finished(&self) -> bool {
         self.notes.contains(&Note::Finished)
     }
+}
+
+/// Which `/etc` the system has, by the number of its folder; nothing where nobody can look.
+pub(super) fn etc(tree: &Tree) -> Option<u64> {
+    tree.folder("/etc").ok().flatten()?.number().ok()
 }
 
 /// The operation that stands; nothing if there is none, or if it did nothing yet.

@@ -1,7 +1,7 @@
 //! The steps between writing and the end, one after another.
 
 use super::going::Going;
-use super::node::{ENDED, Node, OperationError};
+use super::node::{ENDED, Node, OperationError, Stopped};
 use crate::journal::{Journal, Note};
 use crate::permits::Act;
 use crate::progress::StepState;
@@ -111,9 +111,9 @@ impl Drop for Within<'_> {
     }
 }
 
-impl Going<'_> {
-    /// Carries out the steps that were not yet; why one failed, if one did.
-    pub(super) async fn act(&mut self) -> Result<Result<(), String>, OperationError> {
+impl<'g> Going<'g> {
+    /// Carries out the steps that were not yet; why it stopped, if it did.
+    pub(super) async fn act(&mut self) -> Result<Result<(), Stopped>, OperationError> {
         let steps = self.kept.plan.steps.clone();
         for (index, step) in steps.iter().enumerate() {
             let ended = self.standing.notes.iter().find_map(|note| match note {
@@ -126,7 +126,7 @@ impl Going<'_> {
                     self.reporting.update(|it| it.ends(index, StepState::Done, message));
                     continue;
                 }
-                (_, Some((false, message))) => return Ok(Err(message.clone())),
+                (_, Some((false, message))) => return Ok(Err(Stopped::Failed(message.clone()))),
                 (Step::Drain, None) => {
                     self.reporting.update(|it| it.ends(index, StepState::Left, ""));
                     continue;
@@ -139,8 +139,10 @@ impl Going<'_> {
             }
             if let Some(unit) = step.unit() {
                 let act = Act::Unit { unit: unit.to_owned() };
-                if !self.node.permit(&self.reporting, act).await?.holds() {
-                    return Err(OperationError::Forbidden(ENDED.to_owned()));
+                match self.permit_unless_cut_off(act).await? {
+                    Ok(permit) if permit.holds() => {}
+                    Ok(_) => return Err(OperationError::Forbidden(ENDED.to_owned())),
+                    Err(why) => return Ok(Err(Stopped::CutOff(why))),
                 }
             }
             let begins = self.begins(index)?;
@@ -161,14 +163,18 @@ impl Going<'_> {
             let state = if well { StepState::Done } else { StepState::Failed };
             self.reporting.update(|it| it.ends(index, state, &message));
             if !well {
-                return Ok(Err(message));
+                return Ok(Err(Stopped::Failed(message)));
             }
         }
         Ok(Ok(()))
     }
 
     /// Tells each unit of the plan again what is there; why one is not well, if one is not.
-    pub(super) async fn units_again(&self) -> Result<Result<(), String>, OperationError> {
+    /// Where none was told of anything yet, there is nothing to tell.
+    pub(super) async fn units_again(&mut self) -> Result<Result<(), String>, OperationError> {
+        if self.is_unread() {
+            return Ok(Ok(()));
+        }
         // After each crash all units are told again, so that the first step counts for all of them.
         let within = match self.begins(0)? {
             Ok(within) => within,
@@ -191,14 +197,16 @@ impl Going<'_> {
     }
 
     /// Notes that a step begins; why it does not, where too many processes died in it already.
-    fn begins(&self, index: usize) -> Result<Result<Within<'_>, String>, OperationError> {
+    fn begins(&mut self, index: usize) -> Result<Result<Within<'g>, String>, OperationError> {
         let died = died(&self.standing.notes, index, &self.boot);
         if died >= MOST_BEGINNINGS {
             return Ok(Err(format!(
                 "whoever carries it out was ended {died} times in the middle of it"
             )));
         }
-        self.journal.note(&Note::Begun { step: index, boot: self.boot.clone() })?;
+        let note = Note::Begun { step: index, boot: self.boot.clone() };
+        self.journal.note(&note)?;
+        self.standing.notes.push(note);
         Ok(Ok(Within { journal: self.journal, step: index, goes_on: true }))
     }
 

@@ -1,12 +1,10 @@
 //! An operation that is gone on with, from wherever it was cut short.
 
-use super::node::{ENDED, Ended, Kept, Node, OperationError};
+use super::node::{ENDED, Ended, Kept, Node, OperationError, Stopped};
 use super::reporting::Reporting;
-use crate::api_server::{Server, answers_within};
-use crate::journal::{Journal, Note, Standing};
+use crate::journal::{Direction, Journal, Note, Standing};
 use crate::permits::{Act, Permit};
 use crate::progress::Phase;
-use std::time::Duration;
 use tokio::time::Instant;
 use tread_model::plan::Step;
 
@@ -29,6 +27,17 @@ pub(super) struct Going<'g> {
     pub(super) reporting: Reporting<'g>,
     /// What a mount covers of what was to go.
     pub(super) covered: Option<String>,
+}
+
+/// Whether a boot needs a permit of its own.
+#[derive(Clone, Copy)]
+enum Asks {
+    /// It is permitted already, or nobody can be asked.
+    Nobody,
+    /// It does. A node that is cut off meanwhile goes back, and nobody can be asked for that.
+    UnlessCutOff,
+    /// It does, however long that takes: its slot may be another node's.
+    WhateverComes,
 }
 
 /// A reason, and what an admin has to see to besides.
@@ -86,8 +95,10 @@ impl Going<'_> {
         let is_planned = self.kept.plan.steps.contains(&Step::Reboot);
         if !self.was_booted() {
             self.reporting.phase(Phase::Acting, "");
-            if let Err(why) = self.act().await? {
-                return self.boots(&why).await;
+            match self.act().await? {
+                Ok(()) => {}
+                Err(Stopped::Failed(why)) => return self.boots(&why).await,
+                Err(Stopped::CutOff(why)) => return self.goes_back_cut_off(&why).await,
             }
         }
         if is_planned && (missing.is_some() || !self.was_booted()) {
@@ -99,9 +110,7 @@ impl Going<'_> {
         match self.proof().await? {
             Ok(()) => {
                 if let Some(why) = self.cut_off().await {
-                    // As it came: by units, or by a boot.
-                    let by_units = !self.was_booted();
-                    return self.goes_back(&why, by_units).await;
+                    return self.goes_back_cut_off(&why).await;
                 }
                 if missing.is_some() {
                     return self.waits().await;
@@ -111,7 +120,11 @@ impl Going<'_> {
             }
             // Without a boot that was asked for, a boot is what comes first (law 9).
             Err(why) if !self.was_booted() => self.boots(&why).await,
-            Err(why) => self.goes_back(&why, false).await,
+            Err(why) => match self.elsewhere(&why) {
+                // The old config is not there either.
+                Some(why) => self.degraded(&why).await,
+                None => self.goes_back(&why, false).await,
+            },
         }
     }
 
@@ -147,52 +160,27 @@ impl Going<'_> {
         why: &str,
         by_units: bool,
     ) -> Result<Ended, OperationError> {
-        let settled = self.journal.take_back(why, by_units)?;
-        self.covered = settled.and_then(|settled| settled.covered());
-        self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
+        self.takes_back(why, by_units)?;
         self.back().await
     }
 
-    /// The API server that was reached in the minute before the first write, and whether it
-    /// proved that it is one.
-    fn reached_before(&self) -> Option<(&String, &bool)> {
-        let noted = self.standing.notes.iter().rev().find_map(|note| match note {
-            Note::Unreached => Some(None),
-            Note::Reached { address, proven } => Some(Some((address, proven))),
-            _ => None,
-        });
-        let Kept { reached, proven, .. } = &self.kept;
-        noted.unwrap_or_else(|| reached.as_ref().map(|address| (address, proven)))
+    /// The same, since the node is cut off: as the new config came, by units or by a boot.
+    async fn goes_back_cut_off(mut self: Box<Self>, why: &str) -> Result<Ended, OperationError> {
+        let by_units = !self.was_booted();
+        self.takes_back(why, by_units)?;
+        self.note_cut_off()?;
+        self.back().await
     }
 
-    /// Why the node has to go back since it is cut off from an API server that it reached
-    /// before, if it is so.
-    async fn cut_off(&self) -> Option<String> {
-        let terms = &self.kept.terms;
-        let (address, proven) = self.reached_before()?;
-        // By which authority it is known is read anew: the config may have brought another one.
-        let server = || {
-            let server = Server::at(&self.node.tree, address);
-            match server.is_known() || !*proven {
-                true => Ok(server),
-                false => {
-                    Err("no kubeconfig names the authority of its certificate any more".to_owned())
-                }
-            }
-        };
-        if answers_within(Duration::ZERO, server).await.is_ok() {
-            return None;
-        }
-        self.reporting.message(&format!("waiting for the API server at {address}"));
-        let seconds = terms.cut_off;
-        let why = answers_within(Duration::from_secs(seconds), server).await.err()?;
-        Some(format!(
-            "the API server at {address} was reached before, and for {seconds} s after the last step it was not: {why}"
-        ))
+    fn takes_back(&mut self, why: &str, by_units: bool) -> Result<(), OperationError> {
+        let settled = self.journal.take_back(why, by_units)?;
+        self.covered = settled.and_then(|settled| settled.covered());
+        self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
+        Ok(())
     }
 
     /// Tells the units of the plan what is there again, and proves that the node is well.
-    async fn back_by_units(self: Box<Self>, because: String) -> Result<Ended, OperationError> {
+    async fn back_by_units(mut self: Box<Self>, because: String) -> Result<Ended, OperationError> {
         self.reporting.phase(Phase::GoingBack, &because);
         if let Err(why) = self.units_again().await? {
             return self.boots(&format!("{because}; with the old config: {why}")).await;
@@ -258,7 +246,7 @@ impl Going<'_> {
     }
 
     /// Asks for a boot, if there may be one more.
-    async fn boots(self: Box<Self>, because: &str) -> Result<Ended, OperationError> {
+    async fn boots(mut self: Box<Self>, because: &str) -> Result<Ended, OperationError> {
         let asked = self.asked();
         let is_asked_for = asked.contains(&self.boot.as_str());
         if !is_asked_for && asked.len() >= MOST_BOOTS {
@@ -269,15 +257,23 @@ impl Going<'_> {
         // nobody could help it. For a boot that was permitted and did not come, a permit is asked
         // for again. Once the operation was reported as degraded, the node may be somebody else's,
         // unless that was right before the boot that was permitted: an admin has brought that about.
+        // A node that goes back since it is cut off reaches nobody who could permit a boot.
         let was_before = |boot: &str| boot != self.boot && asked.contains(&boot);
         let was_reported = self
             .standing
             .notes
             .iter()
             .any(|note| matches!(note, Note::Degraded { boot } if !was_before(boot)));
-        let asks = was_reported || asked.iter().all(|boot| *boot == self.boot);
+        let is_permitted = self.is_cut_off() || asked.iter().any(|boot| *boot != self.boot);
+        let asks = match (was_reported, is_permitted) {
+            (true, _) => Asks::WhateverComes,
+            (false, false) => Asks::UnlessCutOff,
+            (false, true) => Asks::Nobody,
+        };
         self.trust_anchors_again().await;
-        self.may_boot(asks, because).await?;
+        if let Some(why) = self.may_boot(asks, because).await? {
+            return Box::pin(self.goes_back_cut_off(&why)).await;
+        }
         if !is_asked_for {
             self.journal.note(&Note::BootAsked { boot: self.boot.clone() })?;
         }
@@ -288,23 +284,37 @@ impl Going<'_> {
     }
 
     /// Waits until nobody inhibits a boot any more, or for too long, with a permit that still
-    /// holds then: one that ended meanwhile is asked for anew.
-    async fn may_boot(&self, asks: bool, because: &str) -> Result<(), OperationError> {
+    /// holds then: one that ended meanwhile is asked for anew. Why the node has to go back in
+    /// place of this boot, if it is cut off while it waits for the permit.
+    async fn may_boot(
+        &mut self,
+        asks: Asks,
+        because: &str,
+    ) -> Result<Option<String>, OperationError> {
         let deadline = Instant::now() + self.node.patience.reboot.inhibited;
         loop {
-            let mut permit = Permit::FOREVER;
-            if asks {
-                let act = Act::Boot { because: because.to_owned() };
-                permit = self.node.permit(&self.reporting, act).await?;
-                if !permit.holds() {
-                    return Err(OperationError::Forbidden(ENDED.to_owned()));
+            let act = || Act::Boot { because: because.to_owned() };
+            let asked = match asks {
+                Asks::Nobody => Ok(Permit::FOREVER),
+                Asks::UnlessCutOff => self.permit_unless_cut_off(act()).await?,
+                Asks::WhateverComes => Ok(self.node.permit(&self.reporting, act()).await?),
+            };
+            let permit = match asked {
+                Ok(permit) => permit,
+                Err(_) if self.standing.direction() == Direction::Back => {
+                    self.note_cut_off()?;
+                    Permit::FOREVER
                 }
+                Err(why) => return Ok(Some(why)),
+            };
+            if !permit.holds() {
+                return Err(OperationError::Forbidden(ENDED.to_owned()));
             }
             self.reporting.boots(&self.boot, because);
             let mut note = |text: String| self.reporting.message(&text);
             self.node.manager.wait_for_inhibitors(deadline, &mut note).await;
             if permit.holds() {
-                return Ok(());
+                return Ok(None);
             }
         }
     }

@@ -77,6 +77,14 @@ pub enum Ended {
     },
 }
 
+/// Why the steps of a plan were not carried out to the last one.
+pub(super) enum Stopped {
+    /// One of them failed, and why.
+    Failed(String),
+    /// The node was cut off before all of them were permitted, and from what.
+    CutOff(String),
+}
+
 /// Why an operation did not begin, or does not go on. Nothing was told to any unit.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {

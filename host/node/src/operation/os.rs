@@ -8,18 +8,22 @@
 use super::going::Going;
 use super::node::{Kept, Node, OperationError};
 use super::reporting::Reporting;
-use crate::change::{Adopt, Checked, Order, OrderError};
+use crate::applied::Applied;
+use crate::change::{Adopt, Adoption, Checked, Order, OrderError};
 use crate::drift::{Drift, Kind};
 use crate::journal::{Journal, JournalError, Note, Standing};
-use crate::os::{ARGUMENTS, Due, IDS, IMAGE, Os, OsError, Tool, Wish, arguments};
+use crate::os::{ARGUMENTS, Deployment, Due, IDS, IMAGE, Os, OsError, Tool, Wish, arguments};
 use crate::progress::{Phase, Progress};
 use crate::tree::Found;
 use std::time::Duration;
 use tokio::time::sleep;
 use tread_model::digest::Digest;
+use tread_model::plan::Step;
 
 /// How often a tool is asked again that does not answer as it should.
 const ATTEMPTS: usize = 3;
+/// What is said of what nobody knows of.
+const STAGED: &str = "another deployment is staged for the next boot";
 /// How long to wait before that.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -35,6 +39,15 @@ impl Node<'_> {
         Ok(kept.ok().and_then(|kept| kept.os))
     }
 
+    /// The same of the operation that stands, if one does. Any other one has to be settled first.
+    pub(super) fn waiting(&self, journal: &Journal) -> Result<Option<Due>, OperationError> {
+        let Some(standing) = journal.standing()? else { return Ok(None) };
+        match self.waits_for(&standing)? {
+            None => Err(JournalError::Unsettled.into()),
+            waits => Ok(waits),
+        }
+    }
+
     pub(super) fn os<'o>(&'o self, operation: &'o str) -> Os<'o> {
         let (tree, manager, limits) = (&self.tree, self.manager, self.patience.os);
         Os { tree, manager, limits, operation }
@@ -44,19 +57,13 @@ impl Node<'_> {
     /// whoever drains the node after that.
     pub async fn fetch(&self, id: &str, to: Digest, wish: &Wish) -> Result<(), OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
-        let waits = match journal.standing()? {
-            Some(standing) if self.waits_for(&standing)?.is_some() => true,
-            Some(_) => return Err(JournalError::Unsettled.into()),
-            None => false,
-        };
+        let waits = self.waiting(&journal)?.is_some();
         let mut message = "this config names no OS image".to_owned();
         if !wish.image.is_empty() {
             let os = self.os(id);
             let tool = os.tool_for(&[IMAGE], wish, wish)?;
-            let is_staged = !waits && os.is_staged()?;
-            if is_staged && os.look(tool).await?.at_next_boot().has_image(&wish.image) {
-                // Whoever fetched it before was killed on the way.
-                os.unstage(tool).await?;
+            if !waits {
+                self.take_back_what_was_fetched(&os, tool, wish).await?;
             }
             message = match os.fetch(tool, wish).await? {
                 true => format!("the OS image {} is on the node now", wish.image),
@@ -67,45 +74,98 @@ impl Node<'_> {
         Ok(())
     }
 
+    /// Has forgotten what is staged of this config's image: whoever fetched it before was killed on
+    /// the way.
+    async fn take_back_what_was_fetched(
+        &self,
+        os: &Os<'_>,
+        tool: Tool,
+        wish: &Wish,
+    ) -> Result<(), OperationError> {
+        if os.is_staged()? && os.look(tool).await?.at_next_boot().has_image(&wish.image) {
+            os.unstage(tool).await?;
+        }
+        Ok(())
+    }
+
     /// What has to become of the operating system so that a node has the config that it is
-    /// said to have: what differs is an error, stays, or is due.
+    /// said to have: what differs is an error, stays, or is due. What earlier configs wanted and
+    /// this one does not goes, with what `waits` of it for a boot.
     pub(super) async fn os_adopted(
         &self,
-        id: &str,
-        wish: &Wish,
-        what: Adopt,
+        adoption: &Adoption<'_>,
+        (what, drained): (Adopt, bool),
+        waits: Option<Due>,
     ) -> Result<Option<Due>, OperationError> {
+        let Adoption { wish, had, .. } = adoption;
+        let os = self.os(&adoption.ready.record.id);
+        if what == Adopt::Overwrite {
+            self.boots_no_other(&os, true, |_| false).await?;
+        }
+        let is_waiting = waits.is_some();
+        let earlier = waits.map_or_else(|| had.iter().cloned().collect(), Due::over);
         // What is kept was accepted before this.
-        if wish.is_none() || what == Adopt::Keep {
+        if what == Adopt::Keep || (wish.is_none() && earlier.iter().all(Wish::is_none)) {
             return Ok(None);
         }
-        let found = drift_of_os(&self.os(id), wish).await?;
+        let mut found = drift_of_os(&os, wish).await?;
+        if what == Adopt::Ask {
+            return match found.is_empty() {
+                true => Ok(None),
+                false => Err(OrderError::Drifted(found).into()),
+            };
+        }
+        if found.is_empty()
+            && let Some(tool) = os.tool()?
+        {
+            let due = self.due_to_have(&os, tool, (earlier.clone(), wish)).await?;
+            found.extend(os.is_booted(tool, &due).await?.map(|left| of_its_own(&left)));
+            if os.is_staged()? {
+                found.push(drift(IMAGE, STAGED.to_owned()));
+            }
+        }
         if found.is_empty() {
             return Ok(None);
         }
-        if what == Adopt::Ask {
-            return Err(OrderError::Drifted(found).into());
+        if !drained {
+            return Err(OperationError::Drain);
         }
-        let os = self.os(id);
         let ids: Vec<&str> = found.iter().map(|drift| drift.path.as_str()).collect();
         let tool = os.tool_for(&ids, wish, wish)?;
-        os.unstage(tool).await?;
+        // Without a permit, what waits for a boot stands as it is.
+        if !is_waiting {
+            os.unstage(tool).await?;
+        }
         os.fetch(tool, wish).await?;
+        Ok(Some(self.due_to_have(&os, tool, (earlier, wish)).await?))
+    }
+
+    /// What is due so that a node has what a config wants, and nothing of the earlier ones.
+    async fn due_to_have(
+        &self,
+        os: &Os<'_>,
+        tool: Tool,
+        (earlier, wish): (Vec<Wish>, &Wish),
+    ) -> Result<Due, OperationError> {
         let (there, arguments) = (os.look(tool).await?.booted, os.booted_arguments()?);
+        let mut passed = earlier.into_iter();
+        let mut from = passed.next().unwrap_or_default();
         let mut left = arguments.clone();
-        let mut is_there = |argument: &&String| {
-            let at = left.iter().position(|it| it == *argument);
+        let mut is_there = |argument: &String| {
+            let at = left.iter().position(|it| it == argument);
             at.map(|at| left.swap_remove(at)).is_some()
         };
-        // What the node already has of the config counts as put there by the config.
-        let from = Wish {
-            image: there.image,
-            arguments: wish.arguments.iter().filter(|it| is_there(it)).cloned().collect(),
-            kernel: String::new(),
-            extensions: Vec::new(),
-        };
-        let (to, deployment) = (wish.clone(), there.id);
-        Ok(Some(Due { to, from, passed: Vec::new(), deployment, arguments }))
+        from.arguments.retain(|argument| is_there(argument));
+        // What the node has of the config besides counts as put there by the config.
+        let mut wanted = wish.arguments.clone();
+        for argument in &from.arguments {
+            let at = wanted.iter().position(|it| it == argument);
+            at.map(|at| wanted.remove(at));
+        }
+        from.arguments.extend(wanted.into_iter().filter(|argument| is_there(argument)));
+        from.image = there.image;
+        let (to, passed, deployment) = (wish.clone(), passed.collect(), there.id);
+        Ok(Due { to, from, passed, deployment, arguments })
     }
 
     /// What of the operating system is due with an order. It is possible here, nobody
@@ -124,7 +184,13 @@ impl Node<'_> {
             None if !from.is_none() && os.is_staged()? => self.is_ours(&os, from).await?,
             waits => waits,
         };
+        let boots = !ids.is_empty() || order.plan.steps.contains(&Step::Reboot);
+        self.boots_no_other(&os, boots, is_accepted).await?;
         if waits.is_none() {
+            // It has no way to fetch alone, and what it staged for that is nobody else's.
+            if ids.contains(&IMAGE) && os.tool()? == Some(Tool::Bootc) {
+                self.take_back_what_was_fetched(&os, Tool::Bootc, to).await?;
+            }
             self.has_not_drifted(&os, from, !ids.is_empty(), &is_accepted)?;
         }
         if ids.is_empty() && waits.is_none() {
@@ -169,6 +235,29 @@ impl Node<'_> {
         Ok((!is_booted && os.would_bring(tool, &due).await?).then_some(due))
     }
 
+    /// Whether the next boot brings what is booted, or what is staged: the files of an order do not
+    /// come along into any other deployment, which has an `/etc` of its own. Where the order does
+    /// not boot, nobody has to know it.
+    async fn boots_no_other(
+        &self,
+        os: &Os<'_>,
+        boots: bool,
+        is_accepted: impl Fn(&str) -> bool,
+    ) -> Result<(), OperationError> {
+        let Some(tool) = os.tool()? else { return Ok(()) };
+        match os.look(tool).await {
+            Ok(there) => match there.queued() {
+                Some(other) => drifted(IMAGE, queued(tool, other), &is_accepted),
+                None => Ok(()),
+            },
+            Err(error) if boots => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, "nobody knows what the next boot brings");
+                Ok(())
+            }
+        }
+    }
+
     /// Whether the arguments are those of the config last applied, and nobody staged
     /// anything else for the next boot.
     fn has_not_drifted(
@@ -198,13 +287,16 @@ pub async fn drift_of_os(os: &Os<'_>, wish: &Wish) -> Result<Vec<Drift>, Operati
     if let Some(differs) = wrong_arguments(os, wish)? {
         found.push(drift(ARGUMENTS, differs));
     }
+    if wish.is_none() {
+        return Ok(found);
+    }
     let of_a_tool = Wish { arguments: Vec::new(), ..wish.clone() };
     let tool = os.tool()?;
     if !of_a_tool.is_none() && tool.is_none() {
         let differs = "this host is run by neither rpm-ostree nor bootc, so nobody knows it";
         found.push(drift(IMAGE, differs.to_owned()));
     }
-    if let Some(tool) = tool.filter(|_| !of_a_tool.is_none()) {
+    if let Some(tool) = tool {
         let there = os.look(tool).await?;
         let due = Due {
             to: wish.clone(),
@@ -213,15 +305,28 @@ pub async fn drift_of_os(os: &Os<'_>, wish: &Wish) -> Result<Vec<Drift>, Operati
             deployment: String::new(),
             arguments: Vec::new(),
         };
-        if let Some(missing) = due.missing(&there.booted) {
-            let (id, differs) = missing.split_once(": ").unwrap_or((IMAGE, &missing));
-            found.push(drift(id, differs.to_owned()));
+        if !of_a_tool.is_none() {
+            found.extend(due.missing(&there.booted).map(|missing| of_its_own(&missing)));
         }
+        found.extend(there.queued().map(|other| drift(IMAGE, queued(tool, other))));
     }
-    if !wish.is_none() && os.is_staged()? {
-        found.push(drift(IMAGE, "another deployment is staged for the next boot".to_owned()));
+    if os.is_staged()? {
+        found.push(drift(IMAGE, STAGED.to_owned()));
     }
     Ok(found)
+}
+
+/// What is said where another deployment boots next.
+fn queued(tool: Tool, other: &Deployment) -> String {
+    let tool = match tool {
+        Tool::RpmOstree => "rpm-ostree rollback",
+        Tool::Bootc => "bootc rollback",
+    };
+    format!(
+        "the next boot brings {}, which is not booted and has an /etc of its own; boot into it, or have what is \
+         booted come next again: {tool}, or ostree admin set-default",
+        other.name()
+    )
 }
 
 fn wrong_arguments(os: &Os<'_>, wish: &Wish) -> Result<Option<String>, OperationError> {
@@ -230,6 +335,12 @@ fn wrong_arguments(os: &Os<'_>, wish: &Wish) -> Result<Option<String>, Operation
         return Ok(None);
     }
     Ok(Some("this node was not booted with all of them, in their order".to_owned()))
+}
+
+/// What is missing, as a drift: it begins with the id of what it is a part of.
+fn of_its_own(missing: &str) -> Drift {
+    let (id, differs) = missing.split_once(": ").unwrap_or((IMAGE, missing));
+    drift(id, differs.to_owned())
 }
 
 fn drift(id: &str, differs: String) -> Drift {
@@ -249,6 +360,45 @@ fn drifted(
 }
 
 impl Going<'_> {
+    /// Why the node is in another deployment than the one in whose `/etc` this operation wrote,
+    /// where it has another image than its config wants. Where nobody can look, that says nothing.
+    pub(super) async fn other_image(&self) -> Option<String> {
+        self.elsewhere("")?;
+        let applied = Applied::read(&self.node.tree).ok().flatten()?;
+        let wish = Wish::of(&applied.documents.config().ok()?);
+        if wish.image.is_empty() || applied.accepted.contains_key(IMAGE) {
+            return None;
+        }
+        let os = self.node.os(&self.standing.record.id);
+        let looked = self.asked_again(async || match os.tool()? {
+            Some(tool) => {
+                let booted = os.look(tool).await?.booted;
+                let is_it = booted.has_image(&wish.image);
+                Ok((!is_it).then(|| format!("it is {}, and not {}", booted.name(), wish.image)))
+            }
+            None => Ok(None),
+        });
+        self.elsewhere(&format!("{IMAGE}: {}", looked.await.ok().flatten()?))
+    }
+
+    /// As a reason is told on a node that booted into another deployment than the one in whose
+    /// `/etc` this operation wrote, though nothing of it asked for another one; nothing elsewhere.
+    pub(super) fn elsewhere(&self, why: &str) -> Option<String> {
+        let tree = &self.node.tree;
+        let is_other = self.was_booted() && self.standing.is_in_another_etc(tree);
+        if self.kept.os.is_some() || !is_other {
+            return None;
+        }
+        let back = match self.node.os("").tool().ok()?? {
+            Tool::RpmOstree => "rpm-ostree rollback",
+            Tool::Bootc => "bootc rollback",
+        };
+        Some(format!(
+            "the node booted into another deployment than the one in whose /etc this operation wrote: {why}; boot into \
+             that one again ({back}, and a boot), then: tread node resume"
+        ))
+    }
+
     /// What is due, with the tool for it; nothing if nothing is.
     fn due(&self) -> Result<Option<(Os<'_>, Tool, &Due)>, OsError> {
         let Some(due) = &self.kept.os else { return Ok(None) };

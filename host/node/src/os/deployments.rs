@@ -36,6 +36,12 @@ impl Deployments {
     pub fn at_next_boot(&self) -> &Deployment {
         self.next.as_ref().unwrap_or(&self.booted)
     }
+
+    /// Another one that the next boot brings, which was not made of what is booted now: as after
+    /// a rollback.
+    pub fn queued(&self) -> Option<&Deployment> {
+        self.next.as_ref().filter(|next| !next.staged)
+    }
 }
 
 impl Deployment {

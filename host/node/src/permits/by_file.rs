@@ -72,6 +72,7 @@ impl ByFile {
         let id = format!("{}-{process}-{now}-{}", self.operation, self.asked.get());
         let question = Question { id, operation: self.operation.clone(), act };
         folder(&self.tree)?.remove_own(ANSWER)?;
+        let _open = Open { tree: &self.tree, question: &question };
         loop {
             // Somebody may have removed the folder, and the question with it.
             let folder = folder(&self.tree)?;
@@ -95,6 +96,26 @@ impl ByFile {
                     notices.next().await?;
                 }
             }
+        }
+    }
+}
+
+/// A question that stands until it is dropped: whoever asked needs no answer any more then.
+struct Open<'o> {
+    tree: &'o Tree,
+    question: &'o Question,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let taken_back = folder(self.tree).and_then(|folder| {
+            match look::<Question>(&folder, QUESTION)?.as_ref() == Some(self.question) {
+                true => folder.remove_own(QUESTION),
+                false => Ok(()),
+            }
+        });
+        if let Err(error) = taken_back {
+            tracing::warn!(%error, "a question that nobody asks any more could not be removed");
         }
     }
 }

@@ -88,6 +88,26 @@ fn a_node_that_has_the_config_boots_all_the_same_where_an_operation_is_given_up_
 }
 
 #[test]
+fn an_operation_that_is_degraded_stands_where_an_adoption_does_not_name_it() {
+    let bed = Bed::with("one", |machine| machine);
+    let (_agent, failed) = degraded(&bed);
+    for named in [Some("order-99"), None] {
+        let order = Does::Adopt {
+            config: config("three"),
+            differs: Adopt::Overwrite,
+            drained: true,
+            give_up: false,
+        };
+        let id = bed.order_that_gives_up(named, order, Terms::default());
+        assert!(refused(&bed, &id).contains("settled first"), "{}", refused(&bed, &id));
+        assert!(stands(&bed));
+        assert_eq!(bed.progress().unwrap().operation, failed);
+        assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("by hand"));
+    }
+    assert_eq!(bed.machine.boots().len(), 1);
+}
+
+#[test]
 fn an_operation_that_is_on_its_way_is_given_up_for_no_order() {
     let bed = Bed::with("one", |machine| machine);
     let goes_on = bed.stopped_in_its_reload(bed.agent());

@@ -163,6 +163,19 @@ impl Bed {
         self.node(Arc::new(Unwatched), |node| runtime().block_on(adopted(node, config, what)))
     }
 
+    /// The same of a node that was not drained.
+    pub(crate) fn adopt_undrained(
+        &self,
+        config: &Documents,
+        what: Adopt,
+    ) -> Result<Ended, OperationError> {
+        self.node(Arc::new(Unwatched), |node| {
+            let order = ("adopt-again", config.clone(), what);
+            let adoption = adopt(&node.tree, node.host, node.label, order, Vec::new())?;
+            runtime().block_on(node.adopt(adoption, false))
+        })
+    }
+
     /// As an admin has it adopted, with tread's own units, as far as the boot, for which there is
     /// no permit.
     pub(crate) fn adopt_with_units(
@@ -347,6 +360,11 @@ impl Bed {
     /// The same, where nobody may boot the machine.
     pub(crate) fn until_it_boots_without_a_permit(&self) -> End {
         self.until_it_goes_down(async |node| permitted(node, &NoBoot).go_on().await)
+    }
+
+    /// The same, with permits of somebody's.
+    pub(crate) fn until_it_boots_again_with(&self, permits: &dyn Permits) -> End {
+        self.until_it_goes_down(async |node| permitted(node, permits).go_on().await)
     }
 
     fn until_it_goes_down(

@@ -4,6 +4,7 @@ use crate::node::{Bed, config, config_with, unit_with};
 use crate::reload;
 use futures::future::LocalBoxFuture;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use std::cell::Cell;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -134,6 +135,119 @@ fn an_api_server_that_was_not_reached_before_is_not_missed() {
     bed.terms.api_server = None;
     assert_eq!(bed.carry_out(&config("three"), &reload()).unwrap(), Ended::Done);
     assert_eq!(bed.progress().warning, "");
+}
+
+/// Whoever gives permits is not reached any more once this many units were permitted, and permits no
+/// boot at all.
+struct CutOffAfter(Cell<usize>);
+
+impl Permits for CutOffAfter {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
+        let is_reached = match act {
+            Act::Write => true,
+            Act::Unit { .. } => {
+                let left = self.0.get();
+                self.0.set(left.saturating_sub(1));
+                left > 0
+            }
+            Act::Boot { .. } => false,
+        };
+        Box::pin(async move {
+            if !is_reached {
+                std::future::pending::<()>().await;
+            }
+            Ok(Permit::FOREVER)
+        })
+    }
+}
+
+#[test]
+fn a_node_that_is_cut_off_before_the_permit_for_its_next_unit_goes_back() {
+    let other = "[Service]\nExecStart=/bin/sleep infinity\n\
+        ExecReload=/bin/sh -c 'echo other $(cat /etc/a.conf) >> /var/a.log'\n";
+    let machine = Machine::build().unit_at_boot("b.service", other);
+    let mut bed = Bed::of(machine, "one", &unit_with("/bin/true"), &config("one"));
+    let address = api_server(bed.machine.disk(), |word| word == "one");
+    bed.terms = Terms { api_server: Some(address), cut_off: 1, ..bed.terms };
+    let reload = |unit: &str| Step::Reload { unit: unit.to_owned() };
+    let steps = [Step::Write, reload("a.service"), reload("b.service")];
+    let permits = CutOffAfter(Cell::new(1));
+    let because = why(bed.carry_out_with(&permits, &config("two"), &steps).unwrap());
+    assert!(because.contains("was reached before, and for 1 s"), "{because}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+    assert_eq!(bed.log(), ["start one", "reload two", "reload one", "other one"]);
+    assert_eq!(bed.machine.boots().len(), 1);
+}
+
+#[test]
+fn a_node_that_is_cut_off_before_anything_is_permitted_goes_back_without_telling_any_unit() {
+    let boot = vec![Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    for steps in [reload(), boot] {
+        let bed = bed(|word| word == "one");
+        let permits = CutOffAfter(Cell::new(0));
+        let because = why(bed.carry_out_with(&permits, &config("two"), &steps).unwrap());
+        assert!(because.contains("was reached before, and for 1 s"), "{because}");
+        assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+        assert_eq!(bed.log(), ["start one"]);
+        assert_eq!(bed.machine.boots().len(), 1);
+    }
+}
+
+#[test]
+fn a_node_that_is_cut_off_and_whose_unit_fails_goes_back_by_one_boot_that_needs_no_permit() {
+    let mut bed = Bed::with("one", &unit_with("/bin/false"));
+    let address = api_server(bed.machine.disk(), |word| word == "one");
+    bed.terms = Terms { api_server: Some(address), cut_off: 1, ..bed.terms };
+    let permits = CutOffAfter(Cell::new(1));
+    assert_eq!(bed.until_it_boots_with(&permits, &config("two"), &reload()), End::Reboot);
+    bed.boot();
+    let because = why(bed.go_on().unwrap());
+    assert!(because.contains("was reached before, and for 1 s"), "{because}");
+    assert_eq!(bed.log(), ["start one", "start one"]);
+    assert_eq!(bed.machine.boots().len(), 2);
+}
+
+#[test]
+fn a_node_that_is_cut_off_after_a_boot_of_somebody_else_goes_back_by_one_that_needs_no_permit() {
+    let bed = bed(|word| word == "one");
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    bed.until_staged(&config("two"), &steps);
+    bed.reboot();
+    let permits = CutOffAfter(Cell::new(0));
+    assert_eq!(bed.until_it_boots_again_with(&permits), End::Reboot);
+    bed.boot();
+    why(bed.go_on().unwrap());
+    assert_eq!(bed.log(), ["start one", "start two", "start one"]);
+}
+
+/// Permits a unit only once something is so.
+struct Once(Arc<AtomicBool>);
+
+impl Permits for Once {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
+        Box::pin(async move {
+            while matches!(act, Act::Unit { .. }) && !self.0.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Ok(Permit::FOREVER)
+        })
+    }
+}
+
+#[test]
+fn a_node_that_reaches_its_api_server_waits_for_the_permit_alone() {
+    let answered = Arc::new(AtomicBool::new(false));
+    let bed = {
+        let answered = Arc::clone(&answered);
+        bed(move |word| {
+            // It answers while the permit is waited for, and once the unit was told.
+            answered.fetch_or(word == "two", Ordering::SeqCst);
+            true
+        })
+    };
+    let ended = bed.carry_out_with(&Once(answered), &config("two"), &reload());
+    assert_eq!(ended.unwrap(), Ended::Done);
+    assert_eq!(bed.log(), ["start one", "reload two"]);
 }
 
 /// Something changes while the permit to write is waited for.

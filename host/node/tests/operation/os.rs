@@ -298,6 +298,40 @@ fn arguments_that_are_not_those_of_the_config_last_applied_stop_an_order() {
 }
 
 #[test]
+fn a_rollback_that_somebody_queued_is_drift_and_stops_an_order_until_it_is_undone() {
+    for (programs, tool) in [(&["rpm-ostree"][..], "rpm-ostree"), (&["bootc", "ostree"], "bootc")] {
+        let os = Os::with(programs, &config("one", OLD, &[]));
+        assert_eq!(os.bed.until_it_boots(&config("two", NEW, &[]), &PLANNED), End::Reboot);
+        os.bed.boot();
+        assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+        os.bed.machine.run_well([tool, "rollback"]).unwrap();
+        let three = config("three", NEW, &[]);
+        let stopped = |ended: Result<Ended, OperationError>| {
+            let error = ended.unwrap_err().to_string();
+            assert!(
+                error.contains("os-image (the next boot brings a.example/os@sha256:old"),
+                "{error}"
+            );
+            assert!(error.contains(&format!("{tool} rollback")), "{error}");
+            assert_eq!(os.file(), "two");
+        };
+        // By a boot, by a reload, and where the config takes the place of what differs.
+        stopped(os.bed.carry_out(&three, &PLANNED));
+        stopped(os.bed.carry_out(&three, &crate::reload()));
+        stopped(os.bed.adopt(&three, Adopt::Overwrite));
+        stopped(os.bed.adopt(&config("two", NEW, &[]), Adopt::Ask));
+        os.bed.machine.run_well([tool, "rollback"]).unwrap();
+        assert_eq!(os.bed.until_it_boots(&three, &PLANNED), End::Reboot);
+        os.bed.boot();
+        assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+        assert_eq!(
+            (os.booted(), os.file()),
+            (format!("{NEW} root=UUID=1 ro quiet"), "three".into())
+        );
+    }
+}
+
+#[test]
 fn a_node_is_adopted_with_the_system_that_its_config_wants_or_gets_it_by_a_boot() {
     let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
     let other = config("one", NEW, &["quiet", "nosmt"]);
@@ -309,6 +343,48 @@ fn a_node_is_adopted_with_the_system_that_its_config_wants_or_gets_it_by_a_boot(
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert_eq!(os.booted(), format!("{NEW} root=UUID=1 ro quiet nosmt"));
     assert_eq!(os.bed.adopt(&other, Adopt::Ask).unwrap(), Ended::Done);
+}
+
+#[test]
+fn what_waits_for_a_boot_stands_where_an_adoption_is_refused_and_goes_with_one_that_is_not() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &["quiet"]));
+    let two = config("two", OLD, &["quiet", "nosmt"]);
+    assert_eq!(os.bed.carry_out_as_admin(&two, &crate::reload()).unwrap(), Ended::WaitsForBoot);
+    let three = config("three", OLD, &[]);
+    let refused = os.bed.adopt_undrained(&three, Adopt::Overwrite);
+    assert!(matches!(refused, Err(OperationError::Drain)), "{refused:?}");
+    // Where all that differs is the operating system's, too.
+    let refused = os.bed.adopt_undrained(&config("two", OLD, &["x"]), Adopt::Overwrite);
+    assert!(matches!(refused, Err(OperationError::Drain)), "{refused:?}");
+    assert_eq!((os.is_staged(), os.file().as_str()), (true, "two"));
+    assert_eq!(os.bed.progress().phase, Phase::WaitsForBoot);
+    assert_eq!(os.bed.go_on().unwrap(), Ended::WaitsForBoot);
+    // What was staged goes, and so does what is booted and no config has any more.
+    assert_eq!(os.bed.until_it_is_overwritten(&three), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro"), "three".into()));
+}
+
+#[test]
+fn what_the_config_before_had_of_the_system_goes_where_another_one_is_adopted() {
+    let os = Os::with(&["rpm-ostree"], &config("one", "", &[]));
+    let with = r#", "kernelArguments": ["nosmt", "quiet"], "extensions": ["usbguard"]"#;
+    assert_eq!(os.bed.until_it_boots(&config_with_spec("one", with), &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet nosmt quiet"));
+    let nothing = config_with_spec("one", "");
+    assert_eq!(os.bed.until_it_is_overwritten(&nothing), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet"));
+    let id = os.bed.text("/run/stand-in/booted").unwrap();
+    let packages = format!("/var/lib/stand-in/deployments/{}/packages", id.trim());
+    assert_eq!(os.bed.text(&packages).as_deref(), Some(""));
+    let commands = os.commands();
+    assert_eq!(os.bed.adopt(&nothing, Adopt::Overwrite).unwrap(), Ended::Done);
+    assert_eq!(os.commands(), commands);
 }
 
 #[test]

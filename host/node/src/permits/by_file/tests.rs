@@ -71,6 +71,24 @@ async fn a_folder_that_somebody_removes_meanwhile_loses_no_question() {
 }
 
 #[tokio::test]
+async fn a_question_of_which_nobody_waits_for_the_answer_any_more_is_gone() {
+    let bed = bed();
+    let (asking, questions) = (ByFile::new(&bed.tree, "op"), Questions::of(&bed.tree));
+    let mut asked = asking.ask(Act::Write);
+    assert!(futures::future::poll_immediate(&mut asked).await.is_none());
+    assert!(questions.open().unwrap().is_some());
+    drop(asked);
+    assert_eq!(questions.open().unwrap(), None);
+    // What somebody else asks meanwhile is not.
+    let mut asked = asking.ask(Act::Write);
+    assert!(futures::future::poll_immediate(&mut asked).await.is_none());
+    let others = Question { id: "others".to_owned(), ..questions.open().unwrap().unwrap() };
+    put(&folder(&bed.tree).unwrap(), QUESTION, &others).unwrap();
+    drop(asked);
+    assert_eq!(questions.open().unwrap(), Some(others));
+}
+
+#[tokio::test]
 async fn a_refusal_says_why() {
     let bed = bed();
     let refused = |it: &Question| Answer { refused: Some("not now".to_owned()), ..granted(it) };

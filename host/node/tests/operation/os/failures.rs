@@ -150,6 +150,49 @@ fn a_command_of_the_tool_outlives_whoever_started_it_and_is_not_begun_twice() {
 }
 
 #[test]
+fn what_bootc_staged_of_an_image_that_was_being_fetched_does_not_stop_the_order_it_was_for() {
+    let os = Os::with(&["bootc", "ostree"], &config("one", OLD, &[]));
+    os.fault("slow");
+    let two = config("two", NEW, &[]);
+    os.bed.until(&two, &PLANNED, || os.commands().iter().any(|line| line.contains("switch")));
+    std::fs::write(os.bed.machine.root().unwrap().join("run/go"), "").unwrap();
+    os.bed.machine.wait_for("the image to be staged", || os.is_staged()).unwrap();
+    assert_eq!(os.bed.until_it_boots(&two, &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!((os.booted(), os.file()), (format!("{NEW} root=UUID=1 ro quiet"), "two".into()));
+}
+
+#[test]
+fn a_node_that_boots_into_another_deployment_says_so_and_goes_on_once_it_is_back() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    assert_eq!(os.bed.until_it_boots(&config("two", NEW, &[]), &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.bed.until_it_boots(&config("three", NEW, &[]), &PLANNED), End::Reboot);
+    // As somebody chooses it in the boot loader: the older image, with an /etc of its own.
+    let order = os.bed.machine.disk().join("var/lib/stand-in/order");
+    let usual = std::fs::read_to_string(&order).unwrap();
+    std::fs::write(&order, "os-0.0\n").unwrap();
+    os.bed.boot();
+    let other = "cp -a /etc /run/etc && echo -n two >/run/etc/a.conf && mount --bind /run/etc /etc";
+    os.bed.machine.run_well(["sh", "-c", other]).unwrap();
+    assert!(os.booted().starts_with(OLD));
+    let Ended::Degraded { because } = os.bed.go_on().unwrap() else { panic!("not told") };
+    assert!(because.contains("booted into another deployment"), "{because}");
+    assert!(because.contains(&format!("os-image: it is {OLD}, and not {NEW}")), "{because}");
+    assert!(because.contains("rpm-ostree rollback"), "{because}");
+    assert_eq!(os.file(), "two", "nothing is written there");
+    assert_eq!(os.bed.machine.boots().len(), 3, "no boot was asked for");
+
+    os.bed.machine.cut_power().unwrap();
+    std::fs::write(&order, usual).unwrap();
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!((os.booted(), os.file()), (format!("{NEW} root=UUID=1 ro quiet"), "three".into()));
+}
+
+#[test]
 fn killed_at_any_moment_before_the_boot_what_is_staged_belongs_to_what_is_on_the_disk() {
     let runs = Runs::usually(20);
     let host = host(&["rpm-ostree"]).lifetime(runs.lifetime());

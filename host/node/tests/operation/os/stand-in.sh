@@ -158,6 +158,7 @@ case "$program $*" in
   "bootc switch "*)
     fails third && case $2 in *:third) exit 1 ;; esac
     fails fetch && { echo 'manifest unknown' >&2; exit 1; }
+    slowly
     copy
     echo "$2" >"$all/$new/image"
     stage
