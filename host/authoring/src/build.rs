@@ -36,7 +36,8 @@ pub struct BuildArgs {
     /// The directory of the crate
     #[arg(default_value = ".")]
     pub dir: PathBuf,
-    /// Make the policy of this core module or component instead
+    /// Make the policy of this core module or component instead; - for standard
+    /// input
     #[arg(long, value_name = "FILE", conflicts_with = "dir")]
     pub from: Option<PathBuf>,
     /// Where to write the component [default: NAME.wasm in the directory; with

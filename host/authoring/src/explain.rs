@@ -8,6 +8,13 @@ use tread_model::description::Claim;
 use tread_model::text::listed;
 use tread_model::verdict::{Failure, FailureKind};
 
+/// How a trap begins that reads or writes where no memory is.
+const OUT_OF_BOUNDS: &str = "out of bounds memory access";
+
+/// `tread policy build` puts the stack below all data, so that what is beyond it is no memory.
+const USED_UP: &str = "most often its stack of 64 KiB is used up, by a recursion or by a large array: \
+    bound the recursion, or put the array into a Vec";
+
 /// What helps to explain a failure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene<'s> {
@@ -61,10 +68,11 @@ impl Scene<'_> {
     fn trap(&self, message: &str) -> Vec<String> {
         let panicked = message.strip_prefix("panicked at ").and_then(|it| it.split_once(": "));
         let Some((place, text)) = panicked else {
-            return vec![
-                format!("trap: {message}"),
-                "no panic was logged before: only policies made with the SDK say where".to_owned(),
-            ];
+            let why = match message.contains(OUT_OF_BOUNDS) {
+                true => USED_UP,
+                false => "no panic was logged before: only policies made with the SDK say where",
+            };
+            return vec![format!("trap: {message}"), why.to_owned()];
         };
         let mut lines = vec![format!("trap: it panicked at {place}: {text}")];
         lines.extend(self.source_line(place));
@@ -236,6 +244,12 @@ mod tests {
             (FailureKind::UnknownChange, "x", "from 0 on: file:/etc/a, ssh-keys:core"),
             (FailureKind::OutOfFuel, "x", "2 changes with 10 bytes"),
             (FailureKind::BadOutput, "two verdicts for file:/etc/a", "`verdict`"),
+            (
+                FailureKind::Trap,
+                "wasm trap: out of bounds memory access",
+                "its stack of 64 KiB is used up",
+            ),
+            (FailureKind::Trap, "wasm trap: unreachable", "no panic was logged"),
         ] {
             let failure = Failure { kind, message: message.to_owned() };
             let lines = scene.failure(&failure, &offered);

@@ -15,11 +15,12 @@ use tread_engine::inspect::Inspection;
 use tread_engine::limits::Limits;
 use tread_engine::policy::complete_settings;
 use tread_engine::sandbox::{Sandbox, Spent};
-use tread_loading::manifest::{self, Entry};
+use tread_loading::manifest::{self, Entry, LABEL};
 use tread_loading::what::{What, what};
 use tread_loading::{file, sandbox};
 use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
 use tread_model::digest::Sha256;
+use tread_model::packed;
 use tread_model::read::Input;
 use tread_model::verdict::{Failure, FailureKind};
 
@@ -29,8 +30,8 @@ Examples:
   tread policy inspect chrony.yaml       what `tread policy pack` wrote
   tread policy inspect chrony.wasm -o json | jq -r .digest
 
-The file is compiled, describes itself and checks its default settings in the
-sandbox. It is not asked about any change.
+The file is compiled, describes itself and checks its default settings, and those
+that it is packed with, in the sandbox. It is not asked about any change.
 
 Exit codes:
   0  a policy that tread can load
@@ -40,7 +41,8 @@ Exit codes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InspectArgs {
-    /// The component, or a manifest with a packed one; or a file that should be one
+    /// The component, or a manifest with a packed one; or a file that should be
+    /// one; - for standard input
     pub file: PathBuf,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t = Output::Human)]
@@ -64,11 +66,19 @@ pub fn run(args: &InspectArgs, out: &mut impl Write) -> Result<Exit> {
     let packed = packed(&args.file, &bytes)?;
     let module = packed.as_ref().map_or(bytes.as_slice(), |entry| &entry.bytes);
     let mut examined = Examined::new(&args.file, module, &sandbox);
+    let mut settings = None;
     if let Some(entry) = &packed {
+        let (read, failure) = packed_settings(entry, &examined, &sandbox);
+        settings = read;
         examined.problems.extend(misfits(entry, &examined.inspection.digest));
+        examined.problems.extend(failure);
     }
-    let report =
-        Report { packed_in: packed.map(|it| it.place()), ..Report::new(&args.file, &examined) };
+    let report = Report {
+        notes: packed.iter().filter_map(unlabelled).collect(),
+        packed_in: packed.map(|it| it.place()),
+        packed_settings: settings,
+        ..Report::new(&args.file, &examined)
+    };
     unless_nobody_reads(match args.output {
         Output::Json => json(out, &report),
         Output::Human => human(out, &report, &limits),
@@ -133,6 +143,51 @@ fn misfits(entry: &Entry, digest: &Sha256) -> Vec<Failure> {
         .collect()
 }
 
+/// The settings that a module is packed with, and why the policy does not take them, as a cluster
+/// finds out. What cannot be loaded is not asked.
+fn packed_settings(
+    entry: &Entry,
+    examined: &Examined,
+    sandbox: &Sandbox,
+) -> (Option<Map<String, Value>>, Option<Failure>) {
+    let Some(text) = &entry.settings else { return (None, None) };
+    let settings = match packed::settings(text) {
+        Ok(settings) => settings,
+        Err(message) => {
+            return (None, Some(Failure { kind: FailureKind::InvalidSettings, message }));
+        }
+    };
+    let described = examined.inspection.description.as_ref();
+    let failure = described
+        .filter(|_| examined.problems.is_empty())
+        .and_then(|it| check_settings(&entry.bytes, it, &settings, sandbox).err());
+    (Some(settings), failure)
+}
+
+fn check_settings(
+    bytes: &[u8],
+    description: &Description,
+    settings: &Map<String, Value>,
+    sandbox: &Sandbox,
+) -> Result<(), Failure> {
+    let complete = complete_settings(description, settings)?;
+    if description.settings.is_some() {
+        sandbox.check_settings(&sandbox.load(bytes, None)?, &complete)?;
+    }
+    Ok(())
+}
+
+/// What to know of a ConfigMap that no cluster finds by itself.
+fn unlabelled(entry: &Entry) -> Option<String> {
+    (!entry.is_labelled).then(|| {
+        format!(
+            "{} has no label {LABEL}=true: a cluster loads it only where a DisruptionPolicy names \
+             it",
+            entry.config_map()
+        )
+    })
+}
+
 /// What was found out about a file.
 pub(crate) struct Examined {
     pub(crate) inspection: Inspection,
@@ -164,12 +219,14 @@ impl Examined {
     pub(crate) fn check(&self, path: &Path) -> Result<()> {
         let Some(problem) = self.problems.first() else { return Ok(()) };
         let name = path.display();
-        let next = format!("`tread policy inspect {name}` shows all that is known of it");
-        let why = format!(
-            "{name} is {}, and cannot be loaded: {problem}; {}",
-            self.what.title,
-            self.what.advice.as_ref().unwrap_or(&next)
-        );
+        let next = match (&self.what.advice, problem.kind) {
+            (Some(advice), _) => format!("; {advice}"),
+            // Of a contract that is not spoken the problem says what to do.
+            (None, FailureKind::WrongWorld) => String::new(),
+            _ => format!("; `tread policy inspect {name}` shows all that is known of it"),
+        };
+        let what = &self.what.title;
+        let why = format!("{name} is {what}, and cannot be loaded: {problem}{next}");
         // A foreign file may say anything of itself.
         bail!(line(&why))
     }
@@ -197,6 +254,12 @@ struct Report<'e> {
     /// Where in it, if it is a manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     packed_in: Option<String>,
+    /// What it is packed with, over the defaults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packed_settings: Option<Map<String, Value>>,
+    /// What is no problem, and may not be meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     /// A stable name for what it is.
     kind: &'static str,
     /// What the file is, in words.
@@ -259,6 +322,8 @@ impl<'e> Report<'e> {
         Report {
             file: path.display().to_string(),
             packed_in: None,
+            packed_settings: None,
+            notes: Vec::new(),
             kind: what.kind,
             what: &what.title,
             size: inspection.size,
@@ -336,6 +401,7 @@ fn human(out: &mut impl Write, report: &Report<'_>, limits: &Limits) -> Result<(
         let Problem { failure, message } = it;
         ("problem", format!("{failure}: {message}"))
     }));
+    rows.extend(report.notes.iter().map(|note| ("note", note.clone())));
     rows.extend(report.advice.map(|advice| ("next", advice.to_owned())));
     let rows: Vec<_> =
         rows.into_iter().map(|(name, text)| vec![format!("  {name}"), text]).collect();
@@ -362,15 +428,18 @@ fn human(out: &mut impl Write, report: &Report<'_>, limits: &Limits) -> Result<(
             }
         }
         if let Some(settings) = &described.settings {
-            writeln!(out, "\nsettings, with their defaults")?;
-            table::print(out, &settings_table(settings))?;
+            let packed = report.packed_settings.as_ref().filter(|it| !it.is_empty());
+            let what = if packed.is_some() { ", and what it is packed with" } else { "" };
+            writeln!(out, "\nsettings, with their defaults{what}")?;
+            table::print(out, &settings_table(settings, packed))?;
         }
     }
     Ok(())
 }
 
-/// Name, default, what else it may be, and what the schema says it is for.
-fn settings_table(settings: &Settings) -> Vec<Vec<String>> {
+/// Name, default, what it is packed with if there is anything, what else it may be, and what the
+/// schema says it is for.
+fn settings_table(settings: &Settings, packed: Option<&Map<String, Value>>) -> Vec<Vec<String>> {
     let properties = settings.schema.get("properties");
     let row = |(name, default): (&String, &Value)| {
         let schema = properties.and_then(|it| it.get(name));
@@ -382,9 +451,22 @@ fn settings_table(settings: &Settings) -> Vec<Vec<String>> {
         });
         let kind = || field("type").and_then(Value::as_str).map(str::to_owned);
         let may_be = choice.or_else(kind).unwrap_or_default();
-        vec![format!("  {name}"), default.to_string(), may_be, text.to_owned()]
+        let set = packed.map(|packed| match packed.get(name) {
+            Some(value) => format!("packed: {value}"),
+            None => String::new(),
+        });
+        let name = format!("  {}", line(name));
+        let cells =
+            [Some(name), Some(default.to_string()), set, Some(may_be), Some(text.to_owned())];
+        cells.into_iter().flatten().collect()
     };
-    settings.defaults.iter().map(row).collect()
+    // What only the manifest names has no default.
+    let only_packed =
+        packed.into_iter().flatten().filter(|(name, _)| !settings.defaults.contains_key(*name));
+    let more = only_packed.map(|(name, value)| {
+        vec![format!("  {}", line(name)), String::new(), format!("packed: {value}")]
+    });
+    settings.defaults.iter().map(row).chain(more).collect()
 }
 
 fn list(names: &[String]) -> String {
@@ -407,6 +489,7 @@ mod tests {
                 bytes: Vec::new(),
                 digest: None,
                 settings: None,
+                is_labelled: true,
             };
             telling_apart(&all.iter().map(entry).collect::<Vec<_>>())
         };
@@ -427,12 +510,17 @@ mod tests {
                 .to_owned(),
         });
         assert_eq!(
-            settings_table(&settings),
+            settings_table(&settings, None),
             [
                 ["  drain", "\"never\"", "one of \"never\", \"always\"", "When."],
                 ["  limit", "5", "integer", ""],
                 ["  plain", "[]", "", ""],
             ]
         );
+        let packed = serde_json::from_str(r#"{"limit":7,"more":1}"#).unwrap();
+        let rows = settings_table(&settings, Some(&packed));
+        assert_eq!(rows[0][..3], ["  drain", "\"never\"", ""]);
+        assert_eq!(rows[1][..3], ["  limit", "5", "packed: 7"]);
+        assert_eq!(rows[3], ["  more", "", "packed: 1"]);
     }
 }

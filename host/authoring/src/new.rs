@@ -2,10 +2,13 @@
 
 mod kinds;
 mod sdk;
+mod services;
 
 use crate::in_cluster::warn_of_wide;
+use crate::test::scalar;
 use anyhow::{Context as _, Result};
 use kinds::{Claimed, Fragment};
+use services::Readers;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -123,13 +126,18 @@ fn claims(args: &NewArgs) -> Result<Vec<Claimed>, String> {
 /// arguments. `sdk` is what stands behind `tread-guest-sdk =`.
 fn files(args: &NewArgs, sdk: &str) -> Result<Vec<(String, String)>, String> {
     let name = &args.name;
-    let claims = claims(args)?;
-    let service = service(name, &claims);
+    let mut claims = claims(args)?;
+    let readers = readers(name, &claims);
+    if let Readers::Each(_) = readers {
+        claims.iter_mut().for_each(Claimed::with_its_own_service);
+    }
     let mut values = Values::new();
     values.insert("NAME", name.clone());
     values.insert("SDK", sdk.to_owned());
     values.insert("SUMMARY", format!("Says how gently a node takes changes of {name}"));
-    values.insert("SERVICE", service);
+    values.extend(of_readers(&readers, &claims));
+    let first = claims.first().map_or("", |claim| claim.id.as_str());
+    values.extend(of_service(&readers, readers.service_of(first)));
     values.insert("TYPE", type_name(name));
     let rows = claims.iter().map(|claim| {
         let (least, most) = claim.fragment.range();
@@ -145,9 +153,11 @@ fn files(args: &NewArgs, sdk: &str) -> Result<Vec<(String, String)>, String> {
         ("src/lib.rs".to_owned(), lib(&claims, &mut values)),
     ];
     for claim in &claims {
+        let service = readers.service_of(&claim.id);
         values.extend(claim.values());
+        values.extend(of_service(&readers, service));
         let path = format!("cases/{}.yaml", claim.file_stem(&claims));
-        files.push((path, fill(claim.fragment.cases(), &values)));
+        files.push((path, fill(claim.cases(service), &values)));
     }
     Ok(files)
 }
@@ -205,15 +215,58 @@ fn classify(fragments: &[Fragment]) -> String {
     source + "            _ => Verdict::abstain(),\n        }\n"
 }
 
-/// The service that a file is for: the one that is claimed beside it, or one of
-/// the policy's name.
-fn service(name: &str, claims: &[Claimed]) -> String {
-    let units = claims.iter().filter_map(|claim| claim.id.strip_prefix("unit:"));
-    let exact = units.zip(claims.iter().filter(|claim| claim.fragment == Fragment::Unit));
-    let found = exact.filter(|(unit, claim)| {
-        unit.ends_with(".service") && claim.pattern.strip_prefix("unit:") == Some(unit)
-    });
-    found.map(|(unit, _)| unit.to_owned()).next().unwrap_or_else(|| format!("{name}.service"))
+/// Who reads the files that are claimed, as far as names tell.
+fn readers(name: &str, claims: &[Claimed]) -> Readers {
+    let of = |fragment: Fragment| claims.iter().filter(move |claim| claim.fragment == fragment);
+    let files: Vec<&str> = of(Fragment::File).map(|claim| claim.pattern.as_str()).collect();
+    let exact = of(Fragment::Unit).filter(|claim| claim.pattern == claim.id);
+    let units: Vec<&str> = exact.map(Claimed::name).collect();
+    Readers::guess(name, &files, &units)
+}
+
+/// What stands in code and cases for the service that reads a file, if that is known.
+fn of_service(readers: &Readers, service: Option<&str>) -> [(&'static str, String); 5] {
+    let service = service.unwrap_or_default();
+    let (no, yes) = match readers {
+        Readers::One(_) => ("false".to_owned(), "true".to_owned()),
+        Readers::Each(_) => ("[]".to_owned(), format!("[{}]", scalar(service))),
+    };
+    [
+        ("SERVICE", service.to_owned()),
+        ("RELOADSERVICE", scalar(&format!("reload {service}"))),
+        ("RESTARTSERVICE", scalar(&format!("restart {service}"))),
+        ("RESTARTNO", no),
+        ("RESTARTYES", yes),
+    ]
+}
+
+/// How the policy's source finds the service that reads a file.
+fn of_readers(readers: &Readers, claims: &[Claimed]) -> [(&'static str, String); 5] {
+    let each = matches!(readers, Readers::Each(_));
+    let own = |one: &str, each_own: &str| if each { each_own } else { one }.to_owned();
+    let rows = Values::from([("SERVICEROWS", readers.rows())]);
+    let mut files = String::from("    const FILES: &[(&str, Option<&str>)] = &[\n");
+    for claim in claims.iter().filter(|claim| claim.fragment == Fragment::Files) {
+        // Writing to a string cannot fail.
+        let _ =
+            writeln!(files, "        ({:?}, {:?}),", claim.name(), readers.service_of(&claim.id));
+    }
+    [
+        ("SERVICES", own("", &fill(include_str!("template/files/services.rs"), &rows))),
+        (
+            "SERVICEOF",
+            own(
+                "    let service = &settings.service;\n",
+                include_str!("template/files/service-of.rs"),
+            ),
+        ),
+        (
+            "RESTARTS",
+            own("settings.restart", "settings.restart.iter().any(|name| name == service)"),
+        ),
+        ("RESTARTDEFAULT", own("`restart: true`", "a `restart` with that service")),
+        ("FILES", own("", &(files + "    ];\n"))),
+    ]
 }
 
 /// Names that cargo or the compiler would not take for a crate of its own.

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tread_console::exit::{Exit, UsageError};
+use tread_console::outputs;
 use tread_console::print::{shown, warn};
 use tread_console::sentence::thousands;
-use tread_console::{inputs, outputs};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, Wishes};
 use tread_engine::sandbox::Sandbox;
@@ -34,7 +34,7 @@ that tread could not load. `tread policy unpack` gets the module back.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PackArgs {
-    /// The component
+    /// The component; - for standard input
     pub file: PathBuf,
     /// The namespace of the ConfigMap
     #[arg(short, long, value_parser = namespace)]
@@ -99,6 +99,8 @@ pub fn run(args: &PackArgs, out: &mut impl Write) -> Result<Exit> {
 /// What has to be right before anything is read.
 fn check_arguments(args: &PackArgs) -> Result<()> {
     let usage = |message: String| Err(UsageError(message).into());
+    let read = [Some(&args.file), args.settings.as_ref()];
+    file::check_standard_input(read.into_iter().flatten().map(PathBuf::as_path))?;
     // tread lists the policy as NAMESPACE.NAME, which is a name of that form too.
     let listed = args.namespace.len() + 1 + args.name.len();
     if listed > LONGEST {
@@ -125,7 +127,7 @@ struct Settings {
 }
 
 fn read_settings(path: &Path) -> Result<Settings> {
-    let file = inputs::read_file(path)?;
+    let file = file::one(path)?;
     let documents = document_values(&Input { name: &file.name, bytes: &file.bytes })?;
     let found = documents.len();
     let values = match documents.into_iter().next().map(|document| document.value) {
@@ -157,7 +159,7 @@ fn template(
     settings: Option<Map<String, Value>>,
     sandbox: &Sandbox,
 ) -> Result<Policy> {
-    let wishes = Wishes { settings: settings.unwrap_or_default(), ..Wishes::default() };
+    let wishes = Wishes { packed: settings.unwrap_or_default(), ..Wishes::default() };
     let component = Cow::Owned(module.to_vec());
     let policy = Policy::new(component, None, Layer::Template, wishes, sandbox.limits())?;
     policy.check(sandbox).map_err(Clone::clone)?;

@@ -24,7 +24,7 @@ pub(crate) struct Question {
 
 /// What a case asks of a template policy; none if that claims nothing of it.
 pub(crate) fn of_case(case: &Case, policy: &Policy) -> Result<Option<Question>> {
-    let (old, new) = (objects(&case.old)?, objects(&case.new)?);
+    let (old, new) = (objects("old", &case.old)?, objects("new", &case.new)?);
     let (old, new) = mirrors::sides(&inputs(&old), &inputs(&new))?;
     let comparison = compare(&old.config, &new.config)?;
     let all = patterns(&policy.claims, |_| true)?;
@@ -58,12 +58,13 @@ pub(crate) fn patterns(claims: &[Claim], wanted: impl Fn(&Claim) -> bool) -> Res
 }
 
 /// The objects of a side, each as a file.
-pub(crate) fn objects(side: &[Value]) -> Result<Vec<(String, Vec<u8>)>> {
+pub(crate) fn objects(name: &str, side: &[Value]) -> Result<Vec<(String, Vec<u8>)>> {
     if side.is_empty() {
         let nothing = br#"{"ignition":{"version":"3.4.0"}}"#;
         return Ok(vec![("nothing".to_owned(), nothing.to_vec())]);
     }
-    let named = |(number, object)| Ok((format!("object {number}"), serde_json::to_vec(object)?));
+    let named =
+        |(number, object)| Ok((format!("{name}: object {number}"), serde_json::to_vec(object)?));
     (1usize..).zip(side).map(named).collect()
 }
 
@@ -273,6 +274,13 @@ mod tests {
 
     fn claim(changes: &str) -> Claim {
         Claim::on(changes, Effect::None, Effect::Reboot)
+    }
+
+    #[test]
+    fn an_object_of_a_case_is_named_with_its_side() {
+        let objects = objects("new", &[Value::Null, Value::Null]).unwrap();
+        let names: Vec<&str> = objects.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["new: object 1", "new: object 2"]);
     }
 
     fn ids(claims: &[&str], count: usize) -> Vec<String> {

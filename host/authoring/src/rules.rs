@@ -12,6 +12,7 @@ use tread_console::table;
 use tread_engine::limits::Limits;
 use tread_engine::policy::Policy;
 use tread_loading::args::PolicyArgs;
+use tread_loading::builtins::check_name;
 use tread_loading::policies;
 use tread_model::effect::Effect;
 use tread_model::openshift::{self, Export, Says, Voice};
@@ -119,21 +120,22 @@ fn read_all(
             Err(Problems(more)) => problems.extend(more),
             Ok(policies) => {
                 for policy in policies {
-                    let same = |(_, it): &&(&str, RulesPolicy)| {
-                        (it.layer, &it.name) == (policy.layer, &policy.name)
-                    };
-                    if let Some((earlier, _)) = all.iter().find(same) {
-                        problems.push(Problem {
-                            file: file.name.clone(),
-                            path: "metadata.name".to_owned(),
-                            message: format!(
-                                "{:?} is the name of a policy in {earlier} too: rename one, or \
-                                 leave one out",
-                                policy.name
-                            ),
-                            ..Problem::default()
-                        });
-                    }
+                    // Whatever the layers: plans name a policy by its name alone.
+                    let same = all.iter().find(|(_, it)| it.name == policy.name);
+                    let twice = same.map(|(earlier, _)| {
+                        format!(
+                            "{:?} is the name of a policy in {earlier} too: rename one, or leave \
+                             one out",
+                            policy.name
+                        )
+                    });
+                    let taken = check_name(&policy.name, None).err().map(|why| why.to_string());
+                    problems.extend(twice.or(taken).map(|message| Problem {
+                        file: file.name.clone(),
+                        path: "metadata.name".to_owned(),
+                        message,
+                        ..Problem::default()
+                    }));
                     all.push((&file.name, policy));
                 }
             }
@@ -220,7 +222,8 @@ fn human(out: &mut impl Write, checked: &[Checked<'_>]) -> Result<()> {
         if index > 0 {
             writeln!(out)?;
         }
-        let relax = if policy.may_relax { ", may relax the built-in policies" } else { "" };
+        let relaxes = policy.may_relax && policy.layer == Layer::Template;
+        let relax = if relaxes { ", may relax the built-in policies" } else { "" };
         let file = print::line(policy.file);
         writeln!(out, "{file}: {} (layer {}{relax})", policy.policy, policy.layer)?;
         let rows = (1..).zip(&policy.rules).flat_map(|(number, rule): (usize, &Listed)| {
@@ -302,5 +305,82 @@ fn voice(policy: &Policy) -> Voice {
         layer: policy.identity.layer,
         may_relax: policy.may_relax,
         says: Says::Claims(policy.claims.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(name: &str, spec: &str) -> String {
+        format!(
+            "{{apiVersion: tread.dev/v1alpha1, kind: DisruptionPolicy, metadata: {{name: {name}}}, \
+             spec: {{{spec}, rules: [{{match: ['file:/etc/a'], actions: []}}]}}}}\n"
+        )
+    }
+
+    #[test]
+    fn what_passes_here_is_taken_by_a_plan_and_what_a_plan_refuses_does_not_pass() {
+        let long = "a".repeat(254);
+        for (name, files, part) in [
+            ("fine", &[manifest("time", "layer: admin")][..], None),
+            ("dots", &[manifest("a.b-c", "layer: template, mayRelax: true")], None),
+            ("no effect", &[manifest("time", "layer: admin, mayRelax: true")], None),
+            ("built-in", &[manifest("registries", "layer: admin")], Some("a built-in one")),
+            ("two dots", &[manifest("a..b", "layer: admin")], Some("beside each .")),
+            ("dash", &[manifest("a-", "layer: admin")], Some("is no name")),
+            ("long", &[manifest(&long, "layer: admin")], Some("is no name")),
+            (
+                "two layers",
+                &[manifest("time", "layer: admin"), manifest("time", "layer: template")],
+                Some("rename one"),
+            ),
+            (
+                "two files",
+                &[manifest("time", "layer: admin"), manifest("time", "layer: admin")],
+                Some("rename one"),
+            ),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let paths: Vec<PathBuf> =
+                (0..files.len()).map(|index| dir.path().join(format!("{index}.yaml"))).collect();
+            for (path, text) in paths.iter().zip(files) {
+                std::fs::write(path, text).unwrap();
+            }
+            let exported = PolicyArgs {
+                policy: Vec::new(),
+                rules: paths.clone(),
+                settings: Vec::new(),
+                may_relax: Vec::new(),
+                read_secrets: Vec::new(),
+            };
+            let plan = policies::named(&exported, &Limits::default());
+            let args = RulesArgs {
+                files: paths,
+                to_openshift: false,
+                policy: Vec::new(),
+                may_relax: Vec::new(),
+                output: Output::Human,
+            };
+            let mut out = Vec::new();
+            let checked = run(&args, &mut out);
+            let said = match &checked {
+                Ok(_) => String::from_utf8(out).unwrap(),
+                Err(error) => format!("{error:#}"),
+            };
+            assert_eq!(checked.is_ok(), plan.is_ok(), "{name}: {said}");
+            assert_eq!(checked.is_ok(), part.is_none(), "{name}: {said}");
+            assert!(said.contains(part.unwrap_or("layer")), "{name}: {said}");
+            let Ok((_, warnings)) = plan else { continue };
+            for warning in &warnings {
+                assert!(
+                    said.contains(&format!("warning: {warning}")),
+                    "{name}: {warning} in {said}"
+                );
+            }
+            assert_eq!(warnings.len(), usize::from(name == "no effect"), "{name}: {warnings:?}");
+            let relaxes = said.contains("may relax the built-in");
+            assert_eq!(relaxes, name == "dots", "{name}: {said}");
+        }
     }
 }

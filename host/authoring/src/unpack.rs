@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
-use tread_console::exit::Exit;
+use tread_console::exit::{Exit, UsageError};
 use tread_console::print::shown;
 use tread_console::sentence::thousands;
 use tread_console::{inputs, outputs};
@@ -61,10 +61,11 @@ pub fn run(args: &UnpackArgs, out: &mut impl Write) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let to = shown(&target);
-    ensure!(
-        !outputs::is_same(path, &target),
-        "-o {to}: the module would be written over the manifest: name another file"
-    );
+    if outputs::is_same(path, &target) {
+        let message =
+            format!("-o {to}: the module would be written over the manifest: name another file");
+        return Err(UsageError(message).into());
+    }
     outputs::write(&target, &entry.bytes)
         .with_context(|| format!("the module cannot be written to {to}"))?;
     writeln!(out, "{to}: {} bytes, {digest}", thousands(entry.bytes.len() as u64))?;

@@ -86,7 +86,7 @@ fn policies(case: &Case) -> anyhow::Result<(PolicySet, Vec<String>)> {
             let wishes = Wishes {
                 settings: read.settings.as_object().cloned().unwrap_or_default(),
                 may_relax: read.may_relax,
-                read_secrets: false,
+                ..Wishes::default()
             };
             let policy: Policy = match &rebuilt {
                 Some(dir) => builtins::load_rules_from(dir, read.layer, wishes, &limits)?,

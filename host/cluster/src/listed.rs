@@ -84,7 +84,7 @@ pub fn policy(seen: Parsed<DynamicObject>) -> Listed<DisruptionPolicy> {
     let mut value = serde_json::to_value(&whole).unwrap_or_default();
     let status = problem::<tread_kube::api::DisruptionPolicyStatus>(&whole.data, "status");
     let raw_status = whole.data.get("status").cloned();
-    let read::Policy { object, unreadable } = read::policy(whole);
+    let read::Policy { object, unreadable, .. } = read::policy(whole);
     let mut object = std::sync::Arc::unwrap_or_clone(object);
     let spec = match deep {
         // What is nested too deep has no part that could be read.

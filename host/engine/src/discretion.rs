@@ -3,7 +3,9 @@
 //! something of the secret.
 
 use crate::call::Done;
+use crate::check::Speaker;
 use crate::failure::failure;
+use crate::limits::{TOUCHES_BESIDE_SECRETS, UNITS_BESIDE_SECRETS};
 use crate::question::{Call, CallFailure, Reply, Spent};
 use crate::words::Words;
 use tread_model::change::{Change, Entry};
@@ -27,19 +29,32 @@ const UNSHOWN_FAILURE: &str =
 pub(crate) enum Discretion<'w> {
     /// It was offered no secret.
     Free,
-    /// It was offered one: only texts that it had before are shown. The names of units
-    /// count as such texts, unless the policy comes with the program.
-    Bound { words: &'w Words, is_builtin: bool },
+    /// It was offered one: only texts that it had before are shown.
+    Bound { words: &'w Words, author: Author },
+}
+
+/// Who wrote the program that answers, and so chooses which units it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Author {
+    /// It comes with tread, and names units that it finds in what it is offered.
+    Tread,
+    /// It comes with tread, and answers with an admin's rules.
+    Admin,
+    /// Anybody.
+    Stranger,
 }
 
 impl<'w> Discretion<'w> {
     pub(crate) fn of(call: &Call<'w, '_>) -> Discretion<'w> {
-        match offers_secret(call.changes, call.unchanged) {
-            true => {
-                Discretion::Bound { words: call.words, is_builtin: call.layer == Layer::Builtin }
-            }
-            false => Discretion::Free,
+        if !offers_secret(call.changes, call.unchanged) {
+            return Discretion::Free;
         }
+        let author = match (call.layer, call.speaker) {
+            (Layer::Builtin, _) => Author::Tread,
+            (_, Speaker::AdminsRules) => Author::Admin,
+            (_, Speaker::Policy) => Author::Stranger,
+        };
+        Discretion::Bound { words: call.words, author }
     }
 
     /// What is told of an answer.
@@ -83,35 +98,62 @@ impl<'w> Discretion<'w> {
     }
 
     /// Replaces reasons that the policy did not have before. The name of a unit cannot
-    /// be replaced, and could tell something of the secret: one that the policy did
-    /// not have before is a failure.
+    /// be replaced, and could tell something of the secret: so could one of very many. Both are
+    /// failures.
     fn of_verdicts(
         self,
         changes: &[&Change<'_>],
         mut verdicts: Vec<Option<Verdict>>,
     ) -> Result<Vec<Option<Verdict>>, Failure> {
-        let Discretion::Bound { words, is_builtin } = self else { return Ok(verdicts) };
-        let unshown = if is_builtin { UNSHOWN_OF_BUILTIN } else { UNSHOWN };
+        let Discretion::Bound { words, author } = self else { return Ok(verdicts) };
+        let unshown = if author == Author::Tread { UNSHOWN_OF_BUILTIN } else { UNSHOWN };
         for (change, verdict) in changes.iter().zip(&mut verdicts) {
             let Some(verdict) = verdict else { continue };
             if !(verdict.reason.is_empty() || words.know_reason(&verdict.reason)) {
                 unshown.clone_into(&mut verdict.reason);
             }
-            let Answer::Act(actions) = &verdict.answer else { continue };
-            if !is_builtin && !actions.iter().all(|action| is_known(action, words)) {
-                return Err(failure(
-                    FailureKind::InvalidUnit,
-                    format!(
-                        "it was offered secrets, and for {} it names a unit that is written \
-                         neither in its description nor in its settings: make the unit's name a \
-                         setting, or name it in a claim or in a reason that it declares",
-                        change.id
-                    ),
-                ));
+            let Answer::Act(actions) = &mut verdict.answer else { continue };
+            // Nor is it told by an order, or by how often something is said.
+            actions.sort();
+            actions.dedup();
+            if let Some(why) = tells(author, words, actions) {
+                let message = format!("it was offered secrets, and for {} {why}", change.id);
+                return Err(failure(FailureKind::InvalidUnit, message));
             }
         }
         Ok(verdicts)
     }
+}
+
+/// Why the units of these actions could tell a secret.
+fn tells(author: Author, words: &Words, actions: &[Action]) -> Option<String> {
+    let units: Vec<&str> = actions.iter().filter_map(unit).collect();
+    if units.is_empty() || author == Author::Tread {
+        return None;
+    }
+    if !units.iter().all(|unit| words.know_unit(unit)) {
+        let why = "it names a unit that is written neither in its description nor in its settings: \
+                   make the unit's name a setting, or name it in a claim or in a reason that it \
+                   declares";
+        return Some(why.to_owned());
+    }
+    if author == Author::Admin {
+        return None;
+    }
+    let known = words.units();
+    if known > UNITS_BESIDE_SECRETS {
+        return Some(format!(
+            "it names one of {known} units that are written in its description and its settings, and \
+             {UNITS_BESIDE_SECRETS} are allowed, since a choice among many could spell a secret: \
+             write fewer there, or abstain on secrets"
+        ));
+    }
+    (units.len() > TOUCHES_BESIDE_SECRETS).then(|| {
+        format!(
+            "it reloads or restarts more than {TOUCHES_BESIDE_SECRETS} units, which could spell a \
+             secret: answer with fewer, or with a reboot"
+        )
+    })
 }
 
 /// Whether a secret is in what a policy is offered.
@@ -120,10 +162,11 @@ pub(crate) fn offers_secret(changes: &[&Change<'_>], unchanged: &[Entry<'_>]) ->
         || unchanged.iter().any(reveals_secret_entry)
 }
 
-fn is_known(action: &Action, words: &Words) -> bool {
+/// The unit that an action reloads or restarts.
+fn unit(action: &Action) -> Option<&str> {
     match action {
-        Action::Reload(unit) | Action::Restart(unit) => words.know_unit(unit),
-        Action::DaemonReload | Action::Drain | Action::Reboot | Action::RebootUndrained => true,
+        Action::Reload(unit) | Action::Restart(unit) => Some(unit),
+        Action::DaemonReload | Action::Drain | Action::Reboot | Action::RebootUndrained => None,
     }
 }
 

@@ -6,7 +6,7 @@ mod shape;
 
 pub use description::{declarations, description};
 pub(crate) use readable::check_size;
-pub use shape::{can_be_imported, what_can_be_imported};
+pub use shape::{can_be_imported, unspoken, what_can_be_imported};
 
 use crate::limits::Limits;
 use shape::Shape;

@@ -4,6 +4,18 @@ use crate::clock::Time;
 use std::time::Duration;
 use wasmtime::ResourceLimiter;
 
+/// How many units a policy may name in all texts that it had before, if it names one after it was
+/// offered a secret: with thousands to choose from, the choice spells the secret. `invalid-unit`
+pub(crate) const UNITS_BESIDE_SECRETS: usize = 16;
+
+/// How many reloads and restarts a verdict may hold in such a call, for the same reason.
+/// `invalid-unit`
+pub(crate) const TOUCHES_BESIDE_SECRETS: usize = 4;
+
+/// How many sentences of an author are known to a policy in such a call: those that it declares, and
+/// those in its settings that no admin wrote. It may declare as many.
+pub(crate) const REASONS_BESIDE_SECRETS: usize = 256;
+
 /// What a policy may use. Reaching a limit is a failure with a name of its own.
 ///
 /// What depends on the input grows with it, so that fuel always runs out

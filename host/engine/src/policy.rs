@@ -36,6 +36,8 @@ pub struct Policy {
     pub declarations: Declarations,
     /// The size of its component.
     pub size: usize,
+    /// Of its settings, those that an admin wrote.
+    admins: Map<String, Value>,
     /// Of its description.
     texts: Vec<String>,
     words: OnceLock<Words>,
@@ -60,8 +62,10 @@ enum Body {
 /// What an admin says of a policy.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
-    /// Settings over the policy's defaults.
+    /// Settings over those that it was packed with.
     pub settings: Map<String, Value>,
+    /// What its owner packed with it: settings over the policy's defaults.
+    pub packed: Map<String, Value>,
     /// See [`Policy::may_relax`].
     pub may_relax: bool,
     /// See [`Policy::read_secrets`].
@@ -86,7 +90,10 @@ impl Policy {
         let declarations = inspect::declarations(&component, limits)?;
         validate_declarations(&declarations).map_err(bad_description)?;
         let digest = digest.unwrap_or_else(|| Sha256::of(&component));
-        let (settings, body) = match complete_settings(&description, &wishes.settings) {
+        let Wishes { settings: admins, packed: mut wished, may_relax, read_secrets } = wishes;
+        // An admin's settings over those of the module's owner, key by key.
+        wished.extend(admins.clone());
+        let (settings, body) = match complete_settings(&description, &wished) {
             Ok(settings) => (settings, None),
             Err(failure) => ("{}".to_owned(), Some(Body::Broken(failure))),
         };
@@ -105,8 +112,9 @@ impl Policy {
             with_unchanged: with_unchanged(&claims)?,
             claims,
             settings,
-            may_relax: wishes.may_relax && layer == Layer::Template,
-            read_secrets: wishes.read_secrets,
+            admins,
+            may_relax: may_relax && layer == Layer::Template,
+            read_secrets,
             declarations,
             texts,
             words: OnceLock::new(),
@@ -142,6 +150,7 @@ impl Policy {
             with_unchanged: with_unchanged(&claims)?,
             claims,
             settings: "{}".to_owned(),
+            admins: Map::new(),
             may_relax: false,
             read_secrets: false,
             declarations: Declarations::default(),
@@ -182,7 +191,9 @@ impl Policy {
 
     /// What it can say when it is offered a secret.
     pub fn words(&self) -> &Words {
-        self.words.get_or_init(|| Words::new(&self.declarations, &self.texts, &self.settings))
+        self.words.get_or_init(|| {
+            Words::new(&self.declarations, &self.texts, &self.settings, &self.admins)
+        })
     }
 
     /// Whose words its answers hold.

@@ -1,7 +1,8 @@
 //! What a policy can say without telling anything of what it is offered: texts that it
 //! had before.
 
-use serde_json::Value;
+use crate::limits::REASONS_BESIDE_SECRETS;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use tread_model::description::Declarations;
 use tread_model::touch::touch;
@@ -16,19 +17,34 @@ pub struct Words {
 }
 
 impl Words {
-    /// Of what a policy declares, the texts of its description, and its settings.
-    pub fn new(declarations: &Declarations, description: &[String], settings: &str) -> Words {
+    /// Of what a policy declares, the texts of its description, and its complete settings, of which an
+    /// admin wrote `admins`. Of the sentences of its author so many are known as it may declare, the
+    /// declared ones first; of those of an admin all.
+    pub fn new(
+        declarations: &Declarations,
+        description: &[String],
+        settings: &str,
+        admins: &Map<String, Value>,
+    ) -> Words {
         let mut words = Words::default();
         words.reasons.extend(declarations.reasons.iter().cloned());
+        let mut authors = words.reasons.len();
         for text in description.iter().chain(&declarations.reasons) {
             words.read_units(text);
             if let Ok(object @ Value::Object(_)) = serde_json::from_str(text) {
-                words.read(&object, |_, _| {});
+                words.read(&object, &mut |_, _| {});
             }
         }
-        if let Ok(settings) = serde_json::from_str(settings) {
-            words.read(&settings, |words, text| {
+        for value in admins.values() {
+            words.read(value, &mut |words, text| {
                 words.reasons.insert(text.to_owned());
+            });
+        }
+        if let Ok(settings) = serde_json::from_str(settings) {
+            words.read(&settings, &mut |words, text| {
+                if authors < REASONS_BESIDE_SECRETS && words.reasons.insert(text.to_owned()) {
+                    authors += 1;
+                }
             });
         }
         words
@@ -44,8 +60,13 @@ impl Words {
         self.units.contains(unit)
     }
 
+    /// How many units were named before.
+    pub(crate) fn units(&self) -> usize {
+        self.units.len()
+    }
+
     /// All texts within a value, the keys of objects included.
-    fn read(&mut self, value: &Value, each: fn(&mut Words, &str)) {
+    fn read(&mut self, value: &Value, each: &mut impl FnMut(&mut Words, &str)) {
         match value {
             Value::String(text) => {
                 self.read_units(text);
@@ -77,6 +98,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn words() -> Words {
         let declarations = Declarations {
@@ -90,7 +112,7 @@ mod tests {
             r#"{"service": "f.service", "list": [{"g.service": 1}]}"#.to_owned(),
         ];
         let settings = r#"{"units": ["h\\x2d1.service"], "reason": "said by an admin", "n": 1}"#;
-        Words::new(&declarations, &description, settings)
+        Words::new(&declarations, &description, settings, &Map::new())
     }
 
     #[test]
@@ -118,5 +140,25 @@ mod tests {
         for reason in ["a.service reads it", "Restarts b.service, c@1.service", ""] {
             assert!(!words().know_reason(reason), "{reason}");
         }
+    }
+
+    #[test]
+    fn of_an_authors_sentences_as_many_are_known_as_it_may_declare_and_of_an_admins_all() {
+        let many = |who: &str| (0..300).map(|n| format!("{who} {n:03}")).collect::<Vec<_>>();
+        let known = |reasons: Vec<String>, settings: &Value, admins: Value| {
+            let declarations = Declarations { needs_secrets: true, reasons };
+            let admins = admins.as_object().cloned().unwrap_or_default();
+            Words::new(&declarations, &[], &settings.to_string(), &admins)
+        };
+        let count = |words: &Words, who: &str| {
+            many(who).iter().filter(|reason| words.know_reason(reason)).count()
+        };
+        let owners = json!({"list": many("author")});
+        let words = known(vec!["declared".to_owned()], &owners, json!({}));
+        assert!(words.know_reason("declared") && words.know_reason("author 254"));
+        assert_eq!(count(&words, "author"), 255);
+        let both = json!({"list": many("author"), "other": many("admin")});
+        let words = known(Vec::new(), &both, json!({"other": many("admin")}));
+        assert_eq!((count(&words, "author"), count(&words, "admin")), (256, 300));
     }
 }

@@ -6,6 +6,7 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use support::*;
 use tread_engine::limits::Limits;
@@ -14,7 +15,7 @@ use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Call, CallFailure, Reply, Sandbox, Speaker, Words};
 use tread_model::change::{Change, Content, FileState, State};
 use tread_model::config::NodeConfig;
-use tread_model::description::{Claim, Declarations, Description};
+use tread_model::description::{Claim, Declarations, Description, SettingsDescription};
 use tread_model::effect::Effect;
 use tread_model::read::{self, Input};
 use tread_model::verdict::{FailureKind, Layer};
@@ -60,7 +61,7 @@ fn asked(guest: &Guest, mode: u32, words: &Words) -> Result<Reply, CallFailure> 
 
 fn declared(reasons: &[&str]) -> Words {
     let reasons = reasons.iter().map(|&reason| reason.to_owned()).collect();
-    Words::new(&Declarations { needs_secrets: true, reasons }, &[], "{}")
+    Words::new(&Declarations { needs_secrets: true, reasons }, &[], "{}", &Map::new())
 }
 
 fn both(unit: &'static str) -> Guest {
@@ -88,7 +89,8 @@ fn no_reason_of_a_call_with_a_secret_is_shown_unless_it_was_declared() {
 #[test]
 fn what_an_admin_wrote_in_the_settings_is_shown() {
     let settings = r#"{"rules": [{"reason": "because", "unit": "a.service"}]}"#;
-    let words = Words::new(&Declarations::default(), &[], settings);
+    let admins = serde_json::from_str(settings).unwrap();
+    let words = Words::new(&Declarations::default(), &[], settings, &admins);
     assert_eq!(
         reasons(&asked(&both("a.service"), SECRET, &words).unwrap()),
         ["because", "because"]
@@ -103,6 +105,123 @@ fn a_unit_that_nobody_wrote_down_is_a_failure_that_does_not_name_it() {
     assert!(!failed.failure.message.contains("hunter2"), "{}", failed.failure);
     assert!(failed.reproducible);
     asked(&both("hunter2.service"), OPEN, &Words::default()).unwrap();
+}
+
+/// Asks, of a secret, a policy that had these units before, as who speaks in this layer.
+fn asked_with(
+    verdict: &[Action],
+    units: usize,
+    (mode, layer, speaker): (u32, Layer, Speaker),
+) -> Result<Reply, CallFailure> {
+    let units: Vec<String> = (0..units).map(|n| format!("u{n}.service")).collect();
+    let settings = json!({ "units": units }).to_string();
+    let words = Words::new(&Declarations::default(), &[], &settings, &Map::new());
+    let sandbox = sandbox(Limits::default());
+    let guest = answering(vec![act(0, verdict)]);
+    let module = sandbox.load(&guest.component(), None).expect("it can be loaded");
+    let (changes, claims) = (with_mode(mode), described().claims);
+    let changes: Vec<&Change<'_>> = changes.iter().collect();
+    let (settings, changes, unchanged, claims, words) =
+        ("{}", &*changes, &[][..], &*claims, &words);
+    sandbox.classify(&module, &Call { settings, changes, unchanged, claims, layer, speaker, words })
+}
+
+#[test]
+fn a_choice_among_many_units_or_of_many_is_a_failure_after_a_secret_was_offered() {
+    let policys = (SECRET, Layer::Template, Speaker::Policy);
+    let four: Vec<Action> =
+        ["u0.service", "u1.service", "u2.service", "u3.service"].map(Action::Restart).to_vec();
+    let five = [four.clone(), vec![Action::Reload("u4.service")]].concat();
+    let more = [four.clone(), vec![Action::DaemonReload]].concat();
+    asked_with(&more, 16, policys).unwrap();
+    let failed = asked_with(&four, 17, policys).unwrap_err();
+    assert_failure(&failed.failure, FailureKind::InvalidUnit, "one of 17 units that are written");
+    assert!(failed.failure.message.contains("16 are allowed"), "{}", failed.failure);
+    let failed = asked_with(&five, 16, policys).unwrap_err();
+    assert_failure(&failed.failure, FailureKind::InvalidUnit, "more than 4 units");
+    assert!(failed.failure.message.contains("file:/etc/a"), "{}", failed.failure);
+    // Whoever names none may know as many as there are.
+    asked_with(&[Action::DaemonReload], 1000, policys).unwrap();
+    // An order and repetitions tell nothing either.
+    let [one, other] = ["u0.service", "u1.service"].map(Action::Restart);
+    let plain = asked_with(&[one.clone(), other.clone()], 2, policys).unwrap();
+    let telling = [other.clone(), one.clone(), other, one.clone(), one];
+    assert_eq!(asked_with(&telling, 2, policys).unwrap().verdicts, plain.verdicts);
+    for others in [
+        (OPEN, Layer::Template, Speaker::Policy),
+        (SECRET, Layer::Builtin, Speaker::Policy),
+        (SECRET, Layer::Admin, Speaker::AdminsRules),
+    ] {
+        asked_with(&five, 17, others).unwrap();
+    }
+}
+
+/// It restarts for each letter of the secret a unit of which the name tells that letter, and has all such
+/// names in the defaults of its settings.
+#[test]
+fn a_policy_that_may_read_a_secret_cannot_spell_it_by_names_of_units() {
+    const LETTERS: u8 = 8;
+    let letter = |n: u8| char::from(b'a' + n);
+    let names = (0..LETTERS).flat_map(|place| {
+        (0..=255u8).map(move |byte| {
+            format!("p{}{}{}.path", letter(place), letter(byte >> 4), letter(byte & 15))
+        })
+    });
+    let names: Vec<String> = names.collect();
+    let body = "(loop $next
+        (global.set $byte (i32.load8_u
+            (i32.add (i32.load offset=52 (local.get $changes)) (global.get $i))))
+        (global.set $name (i32.add (i32.const 120000) (i32.mul (global.get $i) (i32.const 16))))
+        (i32.store8 (global.get $name) (i32.const 112))
+        (i32.store8 offset=1 (global.get $name) (i32.add (i32.const 97) (global.get $i)))
+        (i32.store8 offset=2 (global.get $name)
+            (i32.add (i32.const 97) (i32.shr_u (global.get $byte) (i32.const 4))))
+        (i32.store8 offset=3 (global.get $name)
+            (i32.add (i32.const 97) (i32.and (global.get $byte) (i32.const 15))))
+        (i64.store offset=4 align=1 (global.get $name) (i64.load align=1 (i32.const 119000)))
+        (global.set $action (i32.add (i32.const 110000) (i32.mul (global.get $i) (i32.const 12))))
+        (i32.store (global.get $action) (i32.const 1))
+        (i32.store offset=4 (global.get $action) (global.get $name))
+        (i32.store offset=8 (global.get $action) (i32.const 9))
+        (global.set $i (i32.add (global.get $i) (i32.const 1)))
+        (br_if $next (i32.lt_u (global.get $i) (i32.load offset=56 (local.get $changes)))))
+        (i32.store (i32.const 118000) (i32.const 0))
+        (i32.store (i32.const 118004) (i32.const 1))
+        (i32.store (i32.const 118008) (i32.const 110000))
+        (i32.store (i32.const 118012) (global.get $i))
+        (i32.store (i32.const 118016) (i32.const 0))
+        (i32.store (i32.const 118020) (i32.const 0))
+        (i32.store (i32.const 118100) (i32.const 118000))
+        (i32.store (i32.const 118104) (i32.const 1))
+        (i32.const 118100)";
+    let globals = ["i", "byte", "name", "action"]
+        .map(|name| format!("(global ${name} (mut i32) (i32.const 0))"))
+        .concat();
+    let defaults = json!({ "units": names }).to_string();
+    let settings = Some(SettingsDescription { defaults, schema: "{}".to_owned() });
+    let described = Description { settings, ..described() };
+    let guest = Guest {
+        fields: format!(r#"{globals} (data (i32.const 119000) ".path")"#),
+        section: Some(serde_json::to_vec(&described).unwrap()),
+        exported: described,
+        ..classifying(body)
+    };
+    let component = guest.component();
+    let told = |secret: &str, mode: u32| {
+        let wishes = Wishes { read_secrets: true, ..Wishes::default() };
+        let component = Cow::Owned(component.clone());
+        let policy =
+            Policy::new(component, None, Layer::Template, wishes, &Limits::default()).unwrap();
+        let sides = ["one", secret].map(|text| with_files(&[("/etc/a", mode, text)]));
+        let plan = serde_json::from_str::<Value>(&planned_between(policy, sides)).unwrap();
+        (plan["steps"].to_string(), plan["changes"].to_string())
+    };
+    // It works as it is meant to where there is no secret.
+    assert!(told("hunter2!", OPEN).0.contains("pagi.path"), "{}", told("hunter2!", OPEN).0);
+    let (steps, changes) = told("hunter2!", SECRET);
+    assert!(changes.contains("one of 2048 units"), "{changes}");
+    assert!(!format!("{steps}{changes}").contains(".path"), "{steps}{changes}");
+    assert_eq!(told("password", SECRET).0, steps);
 }
 
 #[test]
@@ -183,7 +302,10 @@ fn with_files(files: &[(&str, u32, &str)]) -> String {
 }
 
 fn planned(policy: Policy) -> String {
-    let sides = [machine_config("one"), machine_config("two")];
+    planned_between(policy, [machine_config("one"), machine_config("two")])
+}
+
+fn planned_between(policy: Policy, sides: [String; 2]) -> String {
     let input = |text: &'static str| [Input { name: "a", bytes: text.as_bytes() }];
     let [old, new] = sides.map(|text| input(text.leak()));
     let (old, new) = read::sides(&old, &new).unwrap();

@@ -1,13 +1,13 @@
 //! The policies that `--policy` names: components as they are, or packed into
 //! ConfigMaps.
 
-use crate::file::no_directory;
+use crate::file::{no_directory, one};
 use crate::manifest::{self, Entry, check_digest};
 use crate::what::what;
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Map, Value};
 use std::path::Path;
-use tread_console::inputs::{self, NamedBytes};
+use tread_console::inputs::NamedBytes;
 use tread_console::print::line;
 use tread_engine::inspect;
 use tread_engine::limits::Limits;
@@ -59,7 +59,7 @@ impl Module {
 /// Reads the policies of a file, and says what else is in it that is not one.
 pub(crate) fn read(path: &Path, limits: &Limits) -> Result<(Vec<Given>, Option<String>)> {
     no_directory(path)?;
-    let file = inputs::read_file(path)?;
+    let file = one(path)?;
     if let Some(Packed { modules, rules }) = packed(&file)? {
         let described = |module: Module| {
             let given = module.described(limits);

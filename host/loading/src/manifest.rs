@@ -12,7 +12,7 @@ use tread_model::read::{Input, document_values};
 /// Makes tread load a ConfigMap.
 pub use tread_model::description::POLICY_LABEL as LABEL;
 /// The digest of the module.
-pub const DIGEST: &str = "tread.dev/policy-digest";
+pub use tread_model::packed::DIGEST_ANNOTATION as DIGEST;
 /// What the module claims, one claim a line, as a namespace allows them.
 pub const CLAIMS: &str = "tread.dev/policy-claims";
 /// The name and version that the module gives itself.
@@ -161,6 +161,8 @@ pub struct Entry {
     pub digest: Option<String>,
     /// `data.settings`, which is YAML.
     pub settings: Option<String>,
+    /// Whether its ConfigMap has the label by which a cluster finds it.
+    pub is_labelled: bool,
 }
 
 impl Entry {
@@ -205,13 +207,7 @@ impl Entry {
 
     /// What is wrong, if the annotation gives another digest than the bytes have.
     pub fn mismatch(&self, digest: &Sha256) -> Option<String> {
-        let noted = self.digest.as_ref().filter(|noted| **noted != digest.to_string())?;
-        Some(format!(
-            "the annotation {DIGEST} says {}, but the module's digest is {digest}: one of them was \
-             changed after it was packed; pack the module again, or remove the annotation if these \
-             bytes are the right ones",
-            line(noted)
-        ))
+        packed::digest_mismatch(self.digest.as_deref()?, digest).map(|why| line(&why))
     }
 }
 
@@ -250,6 +246,8 @@ fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
         .map(|digest| digest.as_str().map_or_else(|| digest.to_string(), str::to_owned));
     let named_key = metadata("annotations").and_then(|it| it.get(KEY_ANNOTATION)?.as_str());
     let settings = config_map.pointer(&format!("/data/{SETTINGS}")).and_then(Value::as_str);
+    let is_labelled =
+        metadata("labels").and_then(|it| it.get(LABEL)).is_some_and(|it| *it == "true");
     let data = match config_map.get("binaryData") {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(data)) => data,
@@ -271,6 +269,7 @@ fn add(config_map: &Value, entries: &mut Vec<Entry>) -> Result<()> {
             bytes,
             digest: digest.clone(),
             settings: settings.map(str::to_owned),
+            is_labelled,
         });
     }
     Ok(())

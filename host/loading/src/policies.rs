@@ -2,14 +2,15 @@
 
 use crate::args::PolicyArgs;
 use crate::builtins;
+use crate::file::{self, check_standard_input};
 use crate::given::{self, Given};
 use crate::settings::{self, Settings, Taker};
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tread_console::exit::UsageError;
-use tread_console::inputs;
+use tread_console::inputs::{self, NamedBytes};
 use tread_engine::inspect;
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
@@ -59,12 +60,14 @@ impl Read {
     pub(crate) fn new(args: &PolicyArgs, limits: &Limits) -> Result<Read> {
         let settings = settings::parse(&args.settings)?;
         let (mut given, mut warnings) = (Vec::new(), Vec::new());
+        check_standard_input(args.paths())?;
         for path in &args.policy {
             let (policies, unread) = given::read(path, limits)?;
             given.extend(policies);
             warnings.extend(unread);
         }
-        Ok(Read { settings, given, rules: read_rules(&args.rules)?, warnings })
+        let rules = read_rules(&args.rules, &mut warnings)?;
+        Ok(Read { settings, given, rules, warnings })
     }
 
     /// With the built-in policies; of rules only those of layers that are `wanted`.
@@ -94,10 +97,9 @@ impl Read {
 }
 
 fn wishes(args: &PolicyArgs, set: &Settings, name: &str, packed: Map<String, Value>) -> Wishes {
-    let mut settings = packed;
-    settings.extend(set.get(name).cloned().unwrap_or_default());
     Wishes {
-        settings,
+        settings: set.get(name).cloned().unwrap_or_default(),
+        packed,
         may_relax: args.may_relax.iter().any(|named| named == name),
         read_secrets: args.read_secrets.iter().any(|named| named == name),
     }
@@ -116,15 +118,9 @@ pub(crate) fn component(
 
 /// A policy of rules, and what an admin should know of it.
 pub(crate) fn rules_policy(read: RulesPolicy, limits: &Limits) -> Result<(Policy, Vec<String>)> {
-    let mut warnings = rules::warnings(&read);
-    if read.may_relax && read.layer == Layer::Admin {
-        warnings.push(format!(
-            "mayRelax of {} has no effect: rules of the admin layer decide over all others.",
-            read.name
-        ));
-    }
+    let warnings = rules::warnings(&read);
     let wishes =
-        Wishes { settings: object(read.settings), may_relax: read.may_relax, read_secrets: false };
+        Wishes { settings: object(read.settings), may_relax: read.may_relax, ..Wishes::default() };
     let policy = builtins::load_rules(read.layer, wishes, limits)?;
     Ok((policy.named(read.name, "Rules of an admin".to_owned(), read.claims).by_rules(), warnings))
 }
@@ -196,18 +192,29 @@ struct Named {
     place: String,
 }
 
-fn read_rules(paths: &[PathBuf]) -> Result<Vec<GivenRules>> {
+fn read_rules(paths: &[PathBuf], warnings: &mut Vec<String>) -> Result<Vec<GivenRules>> {
     let mut all = Vec::new();
     for path in paths {
-        let file = inputs::read_file(path)?;
-        if file.bytes.starts_with(b"\0asm") {
-            bail!("{}: is WebAssembly, and no rules: give a policy with --policy", file.name);
+        for file in files_of(path, warnings)? {
+            if file.bytes.starts_with(b"\0asm") {
+                bail!("{}: is WebAssembly, and no rules: give a policy with --policy", file.name);
+            }
+            let read = rules::read(&Input { name: &file.name, bytes: &file.bytes });
+            let place = |rules| GivenRules { place: file.name.clone(), rules };
+            all.extend(read.map_err(with_hints)?.into_iter().map(place));
         }
-        let read = rules::read(&Input { name: &file.name, bytes: &file.bytes });
-        let place = |rules| GivenRules { place: file.name.clone(), rules };
-        all.extend(read.map_err(with_hints)?.into_iter().map(place));
     }
     Ok(all)
+}
+
+/// A file, standard input, or all files of a directory.
+fn files_of(path: &Path, warnings: &mut Vec<String>) -> Result<Vec<NamedBytes>> {
+    if !path.is_dir() {
+        return Ok(vec![file::one(path)?]);
+    }
+    let found = inputs::read(path)?;
+    warnings.extend(inputs::left_out(path, &found.left_out));
+    Ok(found.files)
 }
 
 /// Says of what is no rules, but something else that tread reads, where it belongs.

@@ -2,13 +2,13 @@
 
 use crate::args::PolicyArgs;
 use crate::builtins;
-use crate::file::no_directory;
+use crate::file::{check_standard_input, no_directory, one};
 use crate::given::{Module, Packed, WASM, kinds_of_manifest, packed};
 use crate::policies::{GivenRules, Read, check, component, named, rules_policy, with_hints};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use tread_console::exit::UsageError;
-use tread_console::inputs::{self, NamedBytes};
+use tread_console::inputs::NamedBytes;
 use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet, compile_ahead};
 use tread_engine::sandbox::Sandbox;
@@ -30,12 +30,13 @@ pub fn policies_and_shadows(
         let (set, warnings) = named(args, limits)?;
         return Ok((set, warnings, None));
     }
+    check_standard_input(args.paths().chain(paths.iter().map(PathBuf::as_path)))?;
     let read = Read::new(args, limits)?;
     let (mut given, mut given_rules, mut broken) = (Vec::new(), Vec::new(), Vec::new());
     let mut notes = Vec::new();
     for path in paths {
         no_directory(path)?;
-        let file = inputs::read_file(path)?;
+        let file = one(path)?;
         let modules = if let Some(Packed { modules, rules }) = packed(&file)? {
             let name = &file.name;
             notes.extend(rules.map(|kind| {

@@ -5,6 +5,7 @@
 
 pub mod approval;
 mod automaton;
+mod cover;
 mod description;
 mod glob;
 mod kind;

@@ -3,6 +3,7 @@
 //! server checks it.
 
 mod api;
+mod claimed;
 mod convert;
 mod differences;
 mod export;
@@ -10,6 +11,7 @@ mod read;
 
 pub(crate) use api::API_VERSION;
 pub use api::POLICY_NAME;
+pub use claimed::claimed;
 pub use differences::differences;
 pub use export::{Export, LeftOut, MachineConfiguration, Says, Voice, export};
 pub(crate) use read::read;

@@ -20,7 +20,7 @@ mod twice;
 mod value;
 
 pub use assembled::{Assembled, ReadConfig, assembled};
-pub use document::{Document, Input, MirrorKind, MirrorObject, document_values};
+pub use document::{Document, Input, MirrorKind, MirrorObject, document_values, has_no_document};
 pub use doubts::doubts;
 pub use machine_config::{GENERATED_BY, MACHINE_CONFIG_API, ROLE_LABEL};
 pub use makeup::{Makeup, POOL_KIND};

@@ -3,6 +3,7 @@
 //! computed here, from the rules themselves.
 
 mod check;
+mod claimed;
 mod inline;
 mod manifest;
 pub(crate) mod matching;
@@ -11,6 +12,7 @@ mod read;
 pub(crate) mod rule;
 
 pub use check::warnings;
+pub use claimed::claimed;
 pub use inline::API_VERSION;
 pub use manifest::{Manifest, manifest};
 pub use matching::deciding_rule;

@@ -19,10 +19,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use too_disruptive::too_disruptive;
-use tread_console::exit::{Exit, UsageError, unless_nobody_reads};
+use tread_console::exit::{Exit, unless_nobody_reads};
 use tread_console::print::{json, yaml};
 use tread_engine::limits::Limits;
 use tread_engine::planner::{self, Planned};
+use tread_loading::file::check_standard_input;
 use tread_loading::sandbox;
 use tread_loading::shadow::policies_and_shadows;
 use tread_model::mirrors::rendered_sides;
@@ -35,11 +36,8 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     let start = Instant::now();
     let old: Vec<&Path> = args.old.iter().chain(&args.old_path).map(PathBuf::as_path).collect();
     let new: Vec<&Path> = args.new.iter().chain(&args.new_path).map(PathBuf::as_path).collect();
-    if old.iter().chain(&new).filter(|path| path.as_os_str() == "-").count() > 1 {
-        let message = "there is one standard input, and more than one - to read from it: \
-                       name files for the others";
-        return Err(UsageError(message.to_owned()).into());
-    }
+    let deciding = args.policies.paths().chain(args.shadow.iter().map(PathBuf::as_path));
+    check_standard_input(old.iter().chain(&new).copied().chain(deciding))?;
     let (old_files, new_files) = (read_side("OLD", &old)?, read_side("NEW", &new)?);
     let (old, new) = read::sides(&named(&old_files), &named(&new_files))?;
     let (old_source, new_source) = (Source::new(&old_files, &old), Source::new(&new_files, &new));

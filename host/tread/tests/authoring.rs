@@ -113,10 +113,15 @@ fn the_unit_tests_of_every_kind_pass_natively_at_once() {
         ("only-units", &["unit:clock*.service"][..]),
         ("only-keys", &["ssh-keys:*"]),
         ("only-arguments", &["kernel-arguments"]),
+        ("only-a-secret", &["file:/etc/clock.keys"]),
     ] {
         let shop = Workshop::new(name, claims);
         let tested = shop.cargo(&["test"]);
         assert_eq!(tested.code(), 0, "{name}: {}\n{}", tested.out(), tested.err());
+        if name == "only-a-secret" {
+            let tested = shop.tread(&["policy", "test"]);
+            assert_eq!(tested.code(), 0, "{name}: {}\n{}", tested.out(), tested.err());
+        }
     }
     let shop = Workshop::new(
         "every-kind",
@@ -124,6 +129,16 @@ fn the_unit_tests_of_every_kind_pass_natively_at_once() {
             "file:/etc/a.conf",
             "file:/etc/a.d/**",
             "file:/etc/[bc]/{d,e} f.conf",
+            // Each with the service that its path names, and a secret among them.
+            "file:/etc/chrony.conf",
+            "file:/etc/keepalived/*.conf",
+            "file:/etc/chrony.keys",
+            "unit:chronyd.service",
+            "unit:keepalived.service",
+            // What no policy may touch.
+            "unit:dbus.service",
+            "unit:var.mount",
+            "unit:tread-operation.service",
             "unit:*",
             "ssh-keys:core",
             "password:*",
@@ -142,6 +157,35 @@ fn the_unit_tests_of_every_kind_pass_natively_at_once() {
         let mut others = err.lines().filter(|line| !line.starts_with("warning: it claims as much"));
         assert!(!others.any(|line| line.contains("warning")), "{what}: {err}");
     }
+}
+
+#[test]
+fn a_new_version_of_a_crate_that_was_built_is_built_too() {
+    let shop = Workshop::new("released", &[]);
+    let tested = shop.tread(&["policy", "test"]);
+    assert_eq!(tested.code(), 0, "{}\n{}", tested.out(), tested.err());
+    let versions = |lock: &str| -> Vec<String> {
+        let mut lines = lock.lines().filter(|line| line.starts_with("version = "));
+        lines.next();
+        lines.map(str::to_owned).collect()
+    };
+    let before = fs::read_to_string(shop.path("Cargo.lock")).unwrap();
+    let manifest = fs::read_to_string(shop.path("Cargo.toml")).unwrap();
+    shop.write("Cargo.toml", &manifest.replace("0.1.0", "0.2.0"));
+    let tested = shop.tread(&["policy", "test"]);
+    assert_eq!(tested.code(), 0, "{}\n{}", tested.out(), tested.err());
+    assert!(tested.err().contains("Cargo.lock did not fit Cargo.toml"), "{}", tested.err());
+    let after = fs::read_to_string(shop.path("Cargo.lock")).unwrap();
+    assert_ne!(before, after);
+    assert_eq!(versions(&before).len(), versions(&after).len());
+    // It is told once.
+    let tested = shop.tread(&["policy", "test"]);
+    assert_eq!(
+        (tested.code(), tested.err().contains("Cargo.lock")),
+        (0, false),
+        "{}",
+        tested.err()
+    );
 }
 
 #[test]

@@ -394,6 +394,37 @@ fn what_a_cluster_would_not_take_of_a_manifest_is_a_problem_in_the_report() {
     let ran = bench.tread(&["policy", "unpack", "m.yaml"]);
     assert_eq!(ran.code(), 1);
     assert!(ran.err().contains("Nothing was written"), "{}", ran.err());
+
+    // The settings that it is packed with count, and not only its defaults.
+    bench.write("in.wasm", component("registries"));
+    bench.write("settings.yaml", "drain: always\n");
+    let good = pack(&bench, "in.wasm", &["--settings", "settings.yaml"]).out();
+    for (settings, words) in
+        [("drain: maybe", "expected one of"), ("drian: always", "drian"), ("[1", "data.settings")]
+    {
+        assert_ne!(good.replace("drain: always", settings), good);
+        bench.write("m.yaml", good.replace("drain: always", settings));
+        let ran = bench.tread(&["policy", "inspect", "m.yaml", "-o", "json"]);
+        assert_eq!((ran.code(), ran.err().as_str()), (1, ""), "{settings}");
+        let found = ran.json();
+        assert_eq!(found["state"], "Failed", "{settings}");
+        assert_eq!(found["problems"][0]["failure"], "invalid-settings", "{settings}");
+        let message = found["problems"][0]["message"].as_str().unwrap();
+        assert!(message.contains(words), "{settings}: {message}");
+    }
+    bench.write("m.yaml", &good);
+    let ran = bench.tread(&["policy", "inspect", "m.yaml", "-o", "json"]);
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
+    let found = ran.json();
+    assert_eq!(found["packedSettings"], json!({"drain": "always"}));
+    assert_eq!((&found["state"], found.get("notes")), (&json!("Loaded"), None));
+    assert_eq!(found["settings"]["defaults"]["drain"], "when-needed");
+    bench.write("m.yaml", good.replace("tread.dev/policy: \"true\"", "app: \"true\""));
+    let ran = bench.tread(&["policy", "inspect", "m.yaml"]);
+    assert_eq!((ran.code(), ran.err().as_str()), (0, ""));
+    for words in ["\"when-needed\"", "packed: \"always\"", "has no label tread.dev/policy=true"] {
+        assert!(ran.out().contains(words), "{words} in {}", ran.out());
+    }
 }
 
 #[test]
@@ -483,7 +514,7 @@ fn inspect_says_what_a_foreign_or_broken_file_is_and_what_is_wrong_with_it() {
             "8388608 are allowed",
         ),
         (undescribed.component(), "policy", "bad-description", "tread policy build"),
-        (newer.component(), "policy", "wrong-world", "version 2.0.0"),
+        (newer.component(), "policy", "wrong-world", "or take one that speaks 2.0.0"),
     ] {
         bench.write("in.wasm", &bytes);
         let ran = bench.tread(&["policy", "inspect", "in.wasm"]);

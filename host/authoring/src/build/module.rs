@@ -5,9 +5,10 @@ use crate::inspect::Examined;
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::path::Path;
+use tread_console::exit::UsageError;
 use tread_console::outputs;
 use tread_console::print::{line, shown};
-use tread_engine::inspect::{can_be_imported, inspect, what_can_be_imported};
+use tread_engine::inspect::{can_be_imported, inspect, unspoken, what_can_be_imported};
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::Sandbox;
 use tread_loading::builtins::check_name;
@@ -42,10 +43,11 @@ pub(crate) fn build(path: &Path, out: Option<&Path>) -> Result<Built> {
     let own = format!("{}.wasm", description.name);
     let to = out.unwrap_or(Path::new(&own));
     if outputs::is_same(path, to) {
-        bail!(
+        let message = format!(
             "{} would be written over what it is made from: name another file with -o",
             to.display()
         );
+        return Err(UsageError(message).into());
     }
     let declarations = tread_engine::inspect::declarations(&component, sandbox.limits())?;
     written(component, description, declarations, to)
@@ -91,6 +93,10 @@ fn of_module(bytes: &[u8]) -> Result<Vec<u8>> {
     let system = grouped(system.map(|(from, name)| (from.as_str(), name.as_str())));
     if !system.is_empty() {
         bail!(no_system(&system));
+    }
+    // All else may follow from that.
+    if let Some(why) = module.contract().and_then(unspoken) {
+        bail!(why);
     }
     let foreign = module.imports.iter().filter(|(from, name)| !can_be_imported(from, name));
     let foreign = grouped(foreign.map(|(from, name)| (from.as_str(), name.as_str())));
@@ -192,12 +198,16 @@ impl Module {
 
     /// The version of the contract whose functions it exports.
     fn version(&self) -> &str {
-        let version = self.exports.iter().find_map(|export| {
+        let known = |version: &&str| self.has_types || VERSIONS.contains(version);
+        self.contract().filter(known).unwrap_or(OLDEST)
+    }
+
+    /// The version of the contract that its exports name, if they name one.
+    fn contract(&self) -> Option<&str> {
+        self.exports.iter().find_map(|export| {
             let rest = export.strip_prefix("tread:policy/classifier@")?;
             rest.split_once('#').map(|(version, _)| version)
-        });
-        let known = |version: &&str| self.has_types || VERSIONS.contains(version);
-        version.filter(known).unwrap_or(OLDEST)
+        })
     }
 
     /// What it has to export and does not. Of a module that says its types

@@ -4,8 +4,9 @@ use super::toolchain::{self, Toolchain};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use tread_console::outputs;
+use tread_console::print::{shown, warn};
 use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_loading::builtins::check_name;
@@ -93,8 +94,7 @@ fn component(dir: &Path) -> Result<Vec<u8>> {
     check_crate(dir)?;
     let dir = &std::fs::canonicalize(dir)?;
     let toolchain = toolchain::find(dir)?;
-    lock(&toolchain, dir)?;
-    let metadata = Metadata::of(&toolchain, dir)?;
+    let metadata = locked(&toolchain, dir)?;
     let module = compile(&toolchain, dir, &metadata)?;
     let core = std::fs::read(&module)
         .with_context(|| format!("the compiled module {} cannot be read", module.display()))?;
@@ -105,15 +105,44 @@ fn component(dir: &Path) -> Result<Vec<u8>> {
         .context(NOT_EXPORTED)
 }
 
-/// Settles the versions of the dependencies, if nobody has yet.
-fn lock(toolchain: &Toolchain, dir: &Path) -> Result<()> {
+/// What cargo knows of the crate, with the versions of the dependencies settled: as the lock file
+/// has them, which is made where there is none, and follows what the manifest newly says.
+fn locked(toolchain: &Toolchain, dir: &Path) -> Result<Metadata> {
     // The workspace's; a lock file further up is somebody else's.
     let arguments = ["locate-project", "--workspace", "--message-format=plain"];
     let manifest = output(&mut toolchain.cargo(dir, &arguments))?;
     let manifest = PathBuf::from(String::from_utf8_lossy(&manifest).trim_end());
-    if !manifest.with_file_name("Cargo.lock").is_file() {
+    let lock = manifest.with_file_name("Cargo.lock");
+    if !lock.is_file() {
         output(&mut toolchain.cargo(dir, &["generate-lockfile"]))?;
+    } else if !is_of_tread(dir) && is_behind(toolchain, dir)? {
+        catch_up(toolchain, dir, &lock)?;
     }
+    Metadata::of(toolchain, dir)
+}
+
+/// Whether the lock file would have to be changed, as after a new version of the crate.
+fn is_behind(toolchain: &Toolchain, dir: &Path) -> Result<bool> {
+    let asked = quietly(&mut Metadata::command(toolchain, dir))?;
+    // Of other failures cargo tells when it is asked again.
+    Ok(!asked.status.success() && String::from_utf8_lossy(&asked.stderr).contains("--locked"))
+}
+
+/// Has the lock file say what the manifest does. No dependency gets another version by that.
+fn catch_up(toolchain: &Toolchain, dir: &Path, lock: &Path) -> Result<()> {
+    let lock = shown(lock);
+    let arguments = ["update", "--workspace", "--offline"];
+    let updated = quietly(&mut toolchain.cargo(dir, &arguments))?;
+    ensure!(
+        updated.status.success(),
+        "{lock} does not fit Cargo.toml, as after a new dependency: run `cargo check` in {}, and \
+         commit Cargo.lock",
+        shown(dir)
+    );
+    warn(&format!(
+        "{lock} did not fit Cargo.toml, as after a new version, and was changed. No dependency has \
+         another version by that: commit it"
+    ));
     Ok(())
 }
 
@@ -169,11 +198,15 @@ struct Package {
 }
 
 impl Metadata {
-    fn of(toolchain: &Toolchain, dir: &Path) -> Result<Metadata> {
+    fn command(toolchain: &Toolchain, dir: &Path) -> Command {
         let mut command =
             toolchain.cargo(dir, &["metadata", "--format-version=1", "--locked", "--quiet"]);
         command.args(["--filter-platform", toolchain::TARGET]);
-        let output = output(&mut command)?;
+        command
+    }
+
+    fn of(toolchain: &Toolchain, dir: &Path) -> Result<Metadata> {
+        let output = output(&mut Metadata::command(toolchain, dir))?;
         serde_json::from_slice(&output).context("`cargo metadata` printed something unknown")
     }
 
@@ -247,16 +280,26 @@ fn module(messages: &[u8], manifest: &Path) -> Option<PathBuf> {
 /// Runs it to its end, its errors going to the terminal, and returns what it
 /// printed.
 fn output(command: &mut Command) -> Result<Vec<u8>> {
-    let name = format!("`cargo {}`", command.get_args().next().unwrap_or_default().display());
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("{name} cannot be run"))?;
+    let name = name_of(command);
+    let output = run(command.stderr(Stdio::inherit()))?;
     if !output.status.success() {
         bail!("{name} failed ({}); its messages are above", output.status);
     }
     Ok(output.stdout)
+}
+
+/// Runs it to its end, and keeps what it says.
+fn quietly(command: &mut Command) -> Result<Output> {
+    run(command.stderr(Stdio::piped()))
+}
+
+fn run(command: &mut Command) -> Result<Output> {
+    let name = name_of(command);
+    command.stdin(Stdio::null()).output().with_context(|| format!("{name} cannot be run"))
+}
+
+fn name_of(command: &Command) -> String {
+    format!("`cargo {}`", command.get_args().next().unwrap_or_default().display())
 }
 
 #[cfg(test)]

@@ -161,6 +161,11 @@ fn core_user(keys: Vec<String>, password_hash: Option<String>) -> Option<Value> 
 }
 
 fn strict<T: DeserializeOwned>(value: Value) -> Result<T> {
+    anyhow::ensure!(
+        !value.is_boolean(),
+        "expected a text or an object, found true or false{}",
+        field::OF_YAML
+    );
     anyhow::ensure!(value.is_object(), "expected a text or an object");
     field::read(value)
 }
@@ -262,6 +267,17 @@ mod tests {
                 "files: /etc/a: unknown field `content`",
             ),
             (json!({"files": {"/etc/a": 5}}), "files: /etc/a"),
+            (json!({"files": {"/etc/a": true}}), "found true or false (YAML reads yes"),
+            (
+                json!({"files": {"/etc/a": {"mode": "0600"}}}),
+                "files: /etc/a: mode: invalid type: string \"0600\", expected a whole number, such as \
+                 0644 without quotes",
+            ),
+            (
+                json!({"files": {"/etc/a": {"contents": true}}}),
+                "expected a string (YAML reads yes, no, on, off, y and n so, unless they are in \
+                 quotes)",
+            ),
             (json!({"units": {"a.service": {"masked": true}}}), "units: a.service"),
         ] {
             let message = error(value);

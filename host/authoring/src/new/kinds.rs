@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use tread_model::claim::{Kind, Pattern};
 use tread_model::description::Claim;
 use tread_model::effect::Effect;
-use tread_model::unit_name::is_template;
+use tread_model::secrets::is_secret_file;
+use tread_model::touch::touch_gently;
+use tread_model::unit_name::{is_template, is_unit_name};
 
 /// A claim that was asked for.
 #[derive(Debug)]
@@ -24,7 +26,10 @@ pub(super) struct Claimed {
 /// A piece of example, for one or two kinds of claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fragment {
+    /// A file that one service reads.
     File,
+    /// Files, each with a service of its own.
+    Files,
     Unit,
     Keys,
     Password,
@@ -87,7 +92,7 @@ impl Claimed {
 
     /// What its cases expect where its command changes.
     fn unit_answer(&self, name: &str) -> String {
-        match can_be_started_anew(name) {
+        match touch_gently(name).is_ok() {
             true => {
                 let restart = scalar(&format!("restart {name}"));
                 format!("{{answer: act, actions: [{restart}], reason: keys}}")
@@ -96,9 +101,33 @@ impl Claimed {
         }
     }
 
+    /// One of several files, of which each may have another service.
+    pub(super) fn with_its_own_service(&mut self) {
+        if self.fragment == Fragment::File {
+            self.fragment = Fragment::Files;
+        }
+    }
+
+    /// The path, the unit or the user of the example.
+    pub(super) fn name(&self) -> &str {
+        self.id.split_once(':').map_or("", |(_, name)| name)
+    }
+
+    /// Its cases. `service` is what reads a file, if that is known.
+    pub(super) fn cases(&self, service: Option<&str>) -> &'static str {
+        match (self.kind, service) {
+            (Kind::File, None) => include_str!("../template/files/unread-cases.yaml"),
+            // A policy is not shown what it holds.
+            (Kind::File, _) if is_secret_file(self.name(), None) => {
+                include_str!("../template/file/secret-cases.yaml")
+            }
+            _ => self.fragment.cases(),
+        }
+    }
+
     /// What its cases are filled with.
     pub(super) fn values(&self) -> Vec<(&'static str, String)> {
-        let name = self.id.split_once(':').map_or("", |(_, name)| name);
+        let name = self.name();
         let (good, bad) = match self.kind {
             Kind::KernelType => ("default".to_owned(), "realtime".to_owned()),
             _ => {
@@ -148,7 +177,7 @@ impl Fragment {
     /// The least and the most disruptive answer of its example.
     pub(super) fn range(self) -> (Effect, Effect) {
         match self {
-            Fragment::File | Fragment::Unit => (Effect::None, Effect::Restart),
+            Fragment::File | Fragment::Files | Fragment::Unit => (Effect::None, Effect::Restart),
             Fragment::Keys | Fragment::Password => (Effect::None, Effect::Refuse),
             Fragment::List | Fragment::Text => (Effect::Refuse, Effect::Refuse),
         }
@@ -157,7 +186,7 @@ impl Fragment {
     /// The words that `Change::kind` may say.
     pub(super) fn kinds(self) -> &'static [&'static str] {
         match self {
-            Fragment::File => &["file"],
+            Fragment::File | Fragment::Files => &["file"],
             Fragment::Unit => &["unit"],
             Fragment::Keys => &["ssh-keys"],
             Fragment::Password => &["password"],
@@ -168,7 +197,7 @@ impl Fragment {
 
     pub(super) fn function(self) -> &'static str {
         match self {
-            Fragment::File => "file",
+            Fragment::File | Fragment::Files => "file",
             Fragment::Unit => "unit",
             Fragment::Keys => "keys",
             Fragment::Password => "password",
@@ -181,7 +210,8 @@ impl Fragment {
     pub(super) fn imports(self) -> &'static [&'static str] {
         match self {
             Fragment::File => &["File", "diff"],
-            Fragment::Unit => &["Content", "Unit", "diff"],
+            Fragment::Files => &["File", "diff", "glob"],
+            Fragment::Unit => &["Content", "Unit", "diff", "units"],
             Fragment::Password => &["Edit"],
             Fragment::Keys | Fragment::List | Fragment::Text => &[],
         }
@@ -190,6 +220,7 @@ impl Fragment {
     /// What its tests use of the SDK beyond that.
     pub(super) fn test_imports(self) -> &'static [&'static str] {
         match self {
+            Fragment::Files => &["Action"],
             Fragment::Unit | Fragment::Password => &["State"],
             _ => &[],
         }
@@ -197,11 +228,12 @@ impl Fragment {
 }
 
 macro_rules! pieces {
-    ($($piece:ident: $file:literal)*) => {
+    ($($piece:ident: $file:literal, $files:literal)*) => {
         impl Fragment {
             $(pub(super) fn $piece(self) -> &'static str {
                 match self {
                     Fragment::File => include_str!(concat!("../template/file/", $file)),
+                    Fragment::Files => include_str!(concat!("../template/", $files)),
                     Fragment::Unit => include_str!(concat!("../template/unit/", $file)),
                     Fragment::Keys => include_str!(concat!("../template/keys/", $file)),
                     Fragment::Password => include_str!(concat!("../template/password/", $file)),
@@ -214,10 +246,10 @@ macro_rules! pieces {
 }
 
 pieces! {
-    answer: "answer.rs"
-    fields: "fields.rs"
-    tests: "tests.rs"
-    cases: "cases.yaml"
+    answer: "answer.rs", "file/answer.rs"
+    fields: "fields.rs", "files/fields.rs"
+    tests: "tests.rs", "files/tests.rs"
+    cases: "cases.yaml", "file/cases.yaml"
 }
 
 impl Fragment {
@@ -225,6 +257,7 @@ impl Fragment {
     pub(super) fn check(self) -> &'static str {
         match self {
             Fragment::File => include_str!("../template/file/check.rs"),
+            Fragment::Files => include_str!("../template/files/check.rs"),
             _ => "",
         }
     }
@@ -246,12 +279,34 @@ fn example(claim: &str, pattern: &Pattern) -> Result<String, String> {
     let made = instance(claim, 0);
     // A name that reads better, where the claim leaves room for it.
     let nicer = made.replace("made-up/000", "example").replace("000", "example");
-    [nicer, made].into_iter().find(|id| pattern.matches(id)).ok_or_else(|| {
-        "no name could be made up that it matches; start with a simpler one, and change it in \
-         src/lib.rs"
-            .to_owned()
+    let is_unit = pattern.kind() == Kind::Unit;
+    let mut names = vec![nicer, made];
+    if is_unit {
+        // The type of unit that a glob leaves open.
+        let stems: Vec<String> =
+            names.iter().filter_map(|it| it.rsplit_once('.')).map(|it| it.0.to_owned()).collect();
+        names.extend(stems.iter().flat_map(|stem| TYPES.map(|kind| format!("{stem}.{kind}"))));
+    }
+    let can_be = |id: &String| {
+        pattern.matches(id) && (!is_unit || id.strip_prefix("unit:").is_some_and(is_unit_name))
+    };
+    names.into_iter().find(can_be).ok_or_else(|| match is_unit {
+        true => {
+            "no name of a unit could be made up that it matches: names of units end in .service, \
+                 .socket, .timer, .mount and the like, and no directory is before them"
+                .to_owned()
+        }
+        false => {
+            "no name could be made up that it matches; start with a simpler one, and change it \
+                  in src/lib.rs"
+                .to_owned()
+        }
     })
 }
+
+/// The types of units that a policy may touch, and those that it is left to others to touch.
+const TYPES: [&str; 9] =
+    ["service", "socket", "path", "timer", "mount", "target", "slice", "swap", "automount"];
 
 fn check_user(kind: Kind, id: &str) -> Result<(), String> {
     let user = matches!(kind, Kind::SshKeys | Kind::Password);
@@ -268,9 +323,10 @@ pub(super) fn constants(claims: &[Claimed]) -> String {
     let mut source = String::new();
     for fragment in Fragment::of(claims) {
         let Some(claim) = claims.iter().find(|claim| claim.fragment == fragment) else { continue };
-        let name = claim.id.split_once(':').map_or("", |(_, name)| name);
+        let name = claim.name();
         let (constant, value) = match fragment {
             Fragment::File => ("FILE", name),
+            Fragment::Files => continue,
             Fragment::Unit => ("UNIT", name),
             Fragment::Keys => ("KEYS", claim.id.as_str()),
             Fragment::Password => ("PASSWORD", claim.id.as_str()),
@@ -286,16 +342,10 @@ pub(super) fn constants(claims: &[Claimed]) -> String {
 /// What the unit tests expect where the command of their unit changes.
 pub(super) fn unit_effect(claims: &[Claimed]) -> &'static str {
     let unit = claims.iter().find(|claim| claim.fragment == Fragment::Unit);
-    match unit.is_none_or(|claim| can_be_started_anew(&claim.id)) {
+    match unit.is_none_or(|claim| touch_gently(claim.name()).is_ok()) {
         true => "Some(Effect::Restart)",
         false => "None",
     }
-}
-
-/// Whether the example restarts a unit of this name.
-fn can_be_started_anew(name: &str) -> bool {
-    let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
-    ["service", "socket", "path", "timer", "mount"].contains(&kind)
 }
 
 /// The range of answers in words.

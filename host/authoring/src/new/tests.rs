@@ -96,6 +96,50 @@ fn a_file_is_for_the_service_that_is_claimed_beside_it() {
 }
 
 #[test]
+fn of_several_files_each_is_for_the_service_that_its_path_names() {
+    let claims = [
+        "file:/etc/chrony.conf",
+        "file:/etc/keepalived/*.conf",
+        "file:/etc/chrony.keys",
+        "file:/etc/other.conf",
+        "unit:chronyd.service",
+        "unit:keepalived.service",
+    ];
+    let files = made("chrony", &claims);
+    let source = &files["src/lib.rs"];
+    for row in [
+        "(\"/etc/chrony.conf\", Some(\"chronyd.service\"))",
+        "(\"/etc/keepalived/*.conf\", Some(\"keepalived.service\"))",
+        "(\"/etc/other.conf\", None)",
+    ] {
+        assert!(source.contains(row), "{row}\n{source}");
+    }
+    for (file, words) in [
+        ("file", "actions: [reload chronyd.service]"),
+        ("file-2", "actions: [reload keepalived.service]"),
+        ("file-2", "restart: [keepalived.service]"),
+        // What stands in a secret is shown to no policy.
+        ("file-3", "/etc/chrony.keys: {answer: abstain}"),
+        ("file-4", "answer: abstain, reason: which service reads it"),
+    ] {
+        let cases = &files[&format!("cases/{file}.yaml")];
+        assert!(cases.contains(words), "{words}\n{cases}");
+    }
+}
+
+#[test]
+fn a_unit_that_no_policy_may_touch_is_left_to_others() {
+    for unit in ["dbus.service", "var.mount", "tread-operation.service", "a.target"] {
+        let files = made("mine", &[&format!("unit:{unit}")]);
+        assert!(files["cases/unit.yaml"].contains("{answer: abstain}\n---"), "{unit}");
+        assert!(!files["cases/unit.yaml"].contains("restart"), "{unit}");
+    }
+    for (claim, unit) in [("unit:a*.mount", "aexample.mount"), ("unit:b.*", "b.service")] {
+        assert!(made("mine", &[claim])["cases/unit.yaml"].contains(unit), "{claim}");
+    }
+}
+
+#[test]
 fn names_and_claims_that_cannot_be_are_errors_that_say_why() {
     for (name, claims, part) in [
         ("Chrony", &[][..], "lower-case"),
@@ -112,6 +156,7 @@ fn names_and_claims_that_cannot_be_are_errors_that_say_why() {
         ("chrony", &["ssh-keys:bob"], "ssh-keys:core"),
         ("chrony", &["password:b*"], "password:core"),
         ("chrony", &["unit:app@.service"], "unit:app@*.service"),
+        ("chrony", &["unit:*.conf"], "names of units end in .service"),
     ] {
         let message = files(&args(name, claims), SDK).unwrap_err();
         assert!(message.contains(part), "{part:?} in {message}");

@@ -272,7 +272,7 @@ fn seeds(cases: &[Case]) -> Vec<String> {
 }
 
 fn texts_of(old: &[Value], new: &[Value], seeds: &mut BTreeSet<String>) {
-    let (Ok(old), Ok(new)) = (objects(old), objects(new)) else { return };
+    let (Ok(old), Ok(new)) = (objects("old", old), objects("new", new)) else { return };
     let Ok((old, new)) = read::sides(&inputs(&old), &inputs(&new)) else { return };
     let Ok(comparison) = compare(&old.config, &new.config) else { return };
     let states = comparison.changes.iter().flat_map(|change| [&change.before, &change.after]);

@@ -4,7 +4,7 @@
 use crate::cases::{Case, Given};
 use crate::explain::{Scene, alike, matches, shortened};
 use crate::questions::{inputs, objects};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -107,12 +107,10 @@ impl Subject {
                 name = self.name()
             );
         }
-        let (old, new) = (objects(&case.old)?, objects(&case.new)?);
+        let (old, new) = (objects("old", &case.old)?, objects("new", &case.new)?);
         let (old, mut new) = read::sides(&inputs(&old), &inputs(&new))?;
         take_out_what_leaves(&old, &mut new);
-        // Objects are numbered on each side: the problem is to say on which one.
-        let (old, new) = (rendered(old).context("old")?, rendered(new).context("new")?);
-        let (old, new) = (old.config, new.config);
+        let (old, new) = (rendered(old)?.config, rendered(new)?.config);
 
         let comparison = compare(&old, &new)?;
         let claims = &self.policy.claims;
@@ -262,7 +260,7 @@ impl Subject {
                 let wishes = Wishes {
                     settings: read.settings.as_object().cloned().unwrap_or_default(),
                     may_relax: read.may_relax,
-                    read_secrets: false,
+                    ..Wishes::default()
                 };
                 let policy = builtins::load_rules(read.layer, wishes, limits)?;
                 all.push(policy.named(read.name, String::new(), read.claims).by_rules());

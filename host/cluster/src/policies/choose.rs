@@ -121,10 +121,12 @@ pub fn choose(
     }
     // Nobody checked the claims of a bad module, and one invalid claim would break routing for all
     // policies: only usable ones are taken, after the claims that are known from before.
-    let declared = usable_claims(claims.iter().cloned(), 1);
+    let policies = policies_of(object);
+    let declared = usable_claims(claims.iter().cloned(), policies);
     // What an admin would have to approve costs nothing before that.
     let declared = if approval(&declared).is_none() { declared } else { Vec::new() };
-    let claims = usable_claims(last_known(object, listed).into_iter().chain(declared), AT_MOST);
+    let all = last_known(object, listed).into_iter().chain(declared);
+    let claims = usable_claims(all, AT_MOST.saturating_mul(policies));
     let says_nothing = object.spec.rules.is_some() && failure.kind == FailureKind::InvalidSettings;
     let state = if says_nothing { State::Invalid } else { State::Failed };
     Choice { state, deciding: Deciding::Reboots(claims), needs_approval: None }
@@ -134,12 +136,26 @@ pub fn choose(
 /// than the claims of this many policies.
 const AT_MOST: usize = 2;
 
-/// Who decides for a policy whose object cannot be read. `listed` as in [`choose`].
-pub fn choose_unreadable(object: &DisruptionPolicy, listed: Option<&str>) -> Choice {
+/// The rules of one object have as many patterns as the claims of this many policies.
+const OF_RULES: usize = 4;
+
+/// How many policies a policy counts as: what is no module is rules.
+fn policies_of(object: &DisruptionPolicy) -> usize {
+    if config_map_of(object).is_none() { OF_RULES } else { 1 }
+}
+
+/// Who decides for a policy whose object cannot be read: `claims` is what can be read of what it
+/// claims. `listed` as in [`choose`].
+pub fn choose_unreadable(
+    object: &DisruptionPolicy,
+    claims: &[Claim],
+    listed: Option<&str>,
+) -> Choice {
     let deciding = match object.spec.mode {
         Mode::Disabled => Deciding::Nobody,
         Mode::Enforce | Mode::Shadow => {
-            Deciding::Reboots(usable_claims(last_known(object, listed), AT_MOST))
+            let all = last_known(object, listed).into_iter().chain(claims.iter().cloned());
+            Deciding::Reboots(usable_claims(all, AT_MOST.saturating_mul(policies_of(object))))
         }
     };
     Choice { state: State::Invalid, deciding, needs_approval: None }

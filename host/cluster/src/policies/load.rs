@@ -2,7 +2,7 @@
 //! stranger's code, and that blocks.
 
 use super::choose::{Attempt, Version};
-use super::material::Material;
+use super::material::{Material, Unusable};
 use k8s_openapi::jiff::Timestamp;
 use kube::Resource;
 use serde_json::{Map, Value, json};
@@ -18,6 +18,7 @@ use tread_kube::api::openshift::MACHINE_CONFIGURATION;
 use tread_kube::api::{DisruptionPolicy, MachineConfiguration};
 use tread_model::description::{Claim, Description};
 use tread_model::digest::Sha256;
+use tread_model::openshift;
 use tread_model::problem::Problems;
 use tread_model::read::Input;
 use tread_model::rules;
@@ -175,19 +176,41 @@ impl Loader {
 
     /// A module that is known to fail, and is not tried.
     pub fn not_tried(&self, component: &[u8], digest: Sha256, failure: Failure) -> Loaded {
-        let description = inspect::description(component, self.sandbox.limits());
-        let claims = description.map(|it| it.claims).unwrap_or_default();
-        let attempt = Attempt::Bad { failure, digest: Some(digest), claims };
+        self.bad(failure, Some(digest), [component])
+    }
+
+    /// A ConfigMap of which no version can be made: what its module says that it claims is known
+    /// all the same, and of several that could be meant what each of them says.
+    pub fn unusable(&self, it: Unusable) -> Loaded {
+        self.bad(it.failure, it.digest, it.components.iter().map(Vec::as_slice))
+    }
+
+    fn bad<'c>(
+        &self,
+        failure: Failure,
+        digest: Option<Sha256>,
+        components: impl IntoIterator<Item = &'c [u8]>,
+    ) -> Loaded {
+        let limits = self.sandbox.limits();
+        let described =
+            components.into_iter().filter_map(|it| inspect::description(it, limits).ok());
+        let claims = described.flat_map(|it| it.claims).collect();
+        let attempt = Attempt::Bad { failure, digest, claims };
         Loaded { attempt, policy: None, module: None, retry: None }
     }
 
     fn try_load(&self, job: Job, known: &mut Known) -> Result<(Policy, Option<Module>), Failure> {
         let limits = self.sandbox.limits();
         let Terms { layer, may_relax, read_secrets, .. } = job.terms;
-        let wishes = |settings| Wishes { settings, may_relax, read_secrets };
+        let wishes = |settings, packed: &_| Wishes {
+            settings,
+            packed: Map::clone(packed),
+            may_relax,
+            read_secrets,
+        };
         let (admins, mut owners, mut described) = (job.settings.clone(), Map::new(), None);
         let (policy, module) = match job.body {
-            Body::Module(Material { component, mut settings }) => {
+            Body::Module(Material { component, settings }) => {
                 let digest = Sha256::of(&component);
                 known.digest = Some(digest);
                 described = inspect::description(&component, limits).ok();
@@ -200,11 +223,10 @@ impl Loader {
                     Some(module) if pin.is_none_or(|pin| pin == digest) => module,
                     _ => self.sandbox.load(&component, pin.as_ref())?,
                 };
-                // An admin's settings over those of the module's owner, key by key.
-                owners.clone_from(&settings);
-                settings.extend(job.settings);
+                owners = settings;
+                let wishes = wishes(job.settings, &owners);
                 let component = Cow::Owned(component);
-                let policy = Policy::new(component, Some(digest), layer, wishes(settings), limits)?;
+                let policy = Policy::new(component, Some(digest), layer, wishes, limits)?;
                 // From here on its bytes are not needed any more.
                 (policy.with_module(module.clone()), Some(module))
             }
@@ -221,15 +243,18 @@ impl Loader {
                 let component = Cow::Borrowed(it.component);
                 let digest = Some(it.digest);
                 described = inspect::description(it.component, limits).ok();
-                let policy = Policy::new(component, digest, layer, wishes(job.settings), limits)?;
+                let wishes = wishes(job.settings, &owners);
+                let policy = Policy::new(component, digest, layer, wishes, limits)?;
                 (policy, None)
             }
             Body::Rules(rules) => {
+                known.claims = rules::claimed(&rules);
                 let spec = json!({"layer": layer.as_str(), "mayRelax": may_relax, "rules": rules});
                 let object = manifest::<DisruptionPolicy>(&job.object, &spec);
                 (self.rules(&object, known)?, None)
             }
             Body::NodeDisruptionPolicy(rules) => {
+                known.claims = openshift::claimed(&rules);
                 let spec = json!({"nodeDisruptionPolicy": rules});
                 let object = manifest::<MachineConfiguration>(MACHINE_CONFIGURATION, &spec);
                 (self.rules(&object, known)?, None)
@@ -273,7 +298,7 @@ impl Loader {
                 self.rules.get_or_init(|| module).clone()
             }
         };
-        let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
+        let wishes = Wishes { settings, may_relax: read.may_relax, ..Wishes::default() };
         let limits = self.sandbox.limits();
         let component = Cow::Borrowed(component);
         let policy = Policy::new(component, Some(digest), read.layer, wishes, limits)?;

@@ -7,6 +7,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use tread_kube::api::disruption_policy::{Layer, Mode, Source};
 use tread_kube::api::{DisruptionPolicy, DisruptionPolicySpec};
+use tread_model::description::Claim;
+use tread_model::rules;
 use tread_model::verdict::{Failure, FailureKind};
 
 /// A DisruptionPolicy as it stands in the cluster.
@@ -16,6 +18,8 @@ pub(crate) struct Policy {
     pub(crate) object: Arc<DisruptionPolicy>,
     /// Why that is not all.
     pub(crate) unreadable: Option<Failure>,
+    /// Of an object that is not all read: what its rules claim, as far as that can be read.
+    pub(crate) claims: Vec<Claim>,
 }
 
 /// Reads an object. A status that cannot be read counts as none: it is written
@@ -24,8 +28,8 @@ pub(crate) fn policy(object: DynamicObject) -> Policy {
     let DynamicObject { mut metadata, data, .. } = object;
     metadata.managed_fields = None;
     let spec = data.get("spec").unwrap_or(&Value::Null);
-    let (spec, unreadable) = match serde_path_to_error::deserialize(spec) {
-        Ok(spec) => (spec, None),
+    let (spec, unreadable, claims) = match serde_path_to_error::deserialize(spec) {
+        Ok(spec) => (spec, None, Vec::new()),
         Err(error) => {
             let path = match error.path().to_string().as_str() {
                 "." => "spec".to_owned(),
@@ -33,11 +37,12 @@ pub(crate) fn policy(object: DynamicObject) -> Policy {
             };
             let message = format!("{path} cannot be read: {}", error.into_inner());
             let failure = Failure { kind: FailureKind::InvalidSettings, message };
-            (what_can_be_read(spec), Some(failure))
+            let claims = spec.get("rules").map(rules::claimed).unwrap_or_default();
+            (what_can_be_read(spec), Some(failure), claims)
         }
     };
     let status = data.get("status").and_then(part);
-    Policy { object: Arc::new(DisruptionPolicy { metadata, spec, status }), unreadable }
+    Policy { object: Arc::new(DisruptionPolicy { metadata, spec, status }), unreadable, claims }
 }
 
 fn what_can_be_read(spec: &Value) -> DisruptionPolicySpec {
@@ -78,6 +83,9 @@ mod tests {
             assert!(failure.message.contains(words), "{failure}");
             assert_eq!(read.object.spec.source.is_some(), spec.get("source").is_some());
         }
+        let rules = json!([{"match": ["file:/a", "file:b"]}, {"match": 5}]);
+        let known = read(&json!({ "rules": rules }), &Value::Null).claims;
+        assert_eq!(known.into_iter().map(|it| it.changes).collect::<Vec<_>>(), ["file:/a"]);
         let approved = read(&json!({"approved": true, "rules": 5}), &Value::Null);
         assert!(approved.unreadable.is_some() && approved.object.spec.approved);
     }

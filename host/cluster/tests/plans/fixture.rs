@@ -393,7 +393,7 @@ pub fn current(rules: &[&str]) -> Current {
     });
     let rules = rules.map(|read| {
         let Value::Object(settings) = read.settings else { panic!("settings are an object") };
-        let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
+        let wishes = Wishes { settings, may_relax: read.may_relax, ..Wishes::default() };
         load("rules", read.layer, wishes)
             .named(read.name, "Rules".to_owned(), read.claims)
             .by_rules()

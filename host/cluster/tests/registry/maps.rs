@@ -11,6 +11,7 @@ use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::DisruptionPolicyStatus;
 use tread_kube::api::disruption_policy::{Layer, State};
 use tread_kube::api::words::KEY_ANNOTATION;
+use tread_model::packed::DIGEST_ANNOTATION;
 
 #[tokio::test]
 async fn a_labelled_config_map_registers_itself_and_goes_with_its_policy() {
@@ -184,4 +185,93 @@ async fn an_admins_settings_stand_over_those_of_the_config_map() {
     assert!(message.starts_with(whose), "{message}");
     assert!(!message.contains("at_most: expected"), "{message}");
     assert!(message.contains(" The settings before go on deciding."), "{message}");
+}
+
+#[tokio::test]
+async fn a_first_version_of_which_no_policy_can_be_made_costs_reboots_for_what_it_claims() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let other = digest(b"other");
+    let wrong: &[(&str, &str)] = &[(DIGEST_ANNOTATION, &other)];
+    let elsewhere: &[(&str, &str)] = &[(KEY_ANNOTATION, "elsewhere.wasm")];
+    for (settings, annotations, modules, reason) in [
+        (Some("strict: [true"), &[][..], 1, "InvalidSettings"),
+        (Some("[1]"), &[], 1, "InvalidSettings"),
+        (Some("a: 1\n---\nb: 2\n"), &[], 1, "InvalidSettings"),
+        (Some("a: 1\na: 2\n"), &[], 1, "InvalidSettings"),
+        (None, wrong, 1, "DigestMismatch"),
+        (None, elsewhere, 1, "Missing"),
+        (None, &[], 2, "Missing"),
+    ] {
+        let name = four_letters();
+        let paths: Vec<String> = (0..modules).map(|_| four_letters()).collect();
+        let keys: Vec<String> = paths.iter().map(|path| format!("{path}.wasm")).collect();
+        let modules = keys.iter().zip(&paths).map(|(key, path)| (key.as_str(), policy(path, 1)));
+        let (modules, annotations) = (modules.collect(), annotations.to_vec());
+        let map = Map { namespace: &namespace, name: &name, modules, settings, annotations };
+        map.put(&client).await;
+        let object = format!("{namespace}.{name}");
+        let status = until_state(&client, &object, State::Failed).await;
+        let (_, found, message) = condition(&status, "Loaded");
+        assert_eq!(found, reason, "{message}");
+        assert!(message.contains("every change that it claims costs a reboot"), "{message}");
+        let claims: Vec<&str> = status.claims.iter().map(|it| it.changes.as_str()).collect();
+        let expected: Vec<String> = paths.iter().map(|it| format!("file:/etc/{it}/*")).collect();
+        assert_eq!(claims, expected);
+        let current = until_current(replica, |it| has(it, &object)).await;
+        for path in &paths {
+            // What would be nothing if it could decide.
+            assert_eq!(cost(&current, &format!("/etc/{path}/none"), ""), "drain, reboot");
+        }
+    }
+}
+
+#[tokio::test]
+async fn settings_that_are_only_a_comment_are_none() {
+    let (plane, _replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let modules = vec![("policy.wasm", policy(&four_letters(), 1))];
+    let settings = Some("# drain: never\n");
+    let map = Map { namespace: &namespace, name: "app", modules, settings, ..Map::default() };
+    map.put(&client).await;
+    until_state(&client, &format!("{namespace}.app"), State::Loaded).await;
+}
+
+#[tokio::test]
+async fn a_module_whose_digest_is_not_the_noted_one_does_not_take_over() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let name = four_letters();
+    let [first, second] = [policy(&name, 1), policy(&name, 2)];
+    let noted = digest(&first);
+    let map = |module: &Vec<u8>, annotations| {
+        Map {
+            namespace: &namespace,
+            name: "app",
+            modules: vec![("policy.wasm", module.clone())],
+            annotations,
+            ..Map::default()
+        }
+        .object()
+    };
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let put = async |map: ConfigMap| {
+        let params = kube::api::PatchParams::apply("test").force();
+        maps.patch("app", &params, &kube::api::Patch::Apply(&map)).await.unwrap();
+    };
+    let object = format!("{namespace}.app");
+    put(map(&first, vec![(DIGEST_ANNOTATION, &noted)])).await;
+    until(&client, &object, |it| it.kept_in.is_some()).await;
+    put(map(&second, vec![(DIGEST_ANNOTATION, &noted)])).await;
+    let status = until_state(&client, &object, State::LastGood).await;
+    let (_, reason, message) = condition(&status, "Loaded");
+    assert_eq!(reason, "DigestMismatch");
+    assert!(message.contains(&digest(&second)), "{message}");
+    assert!(message.contains("pack the module again, or remove the annotation"), "{message}");
+    until_current(replica, |it| decides(it, &name, &digest(&first))).await;
+    put(map(&second, Vec::new())).await;
+    until_current(replica, |it| decides(it, &name, &digest(&second))).await;
 }

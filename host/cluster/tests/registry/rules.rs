@@ -73,6 +73,50 @@ async fn rules_that_say_nothing_are_invalid_and_a_unit_without_a_type_is_not_tak
 }
 
 #[tokio::test]
+async fn rules_of_which_one_cannot_be_followed_cost_reboots_for_what_the_others_match() {
+    let (plane, replica) = shared();
+    let client = plane.client().await.unwrap();
+    let unit = "{match: ['file:/etc/x'], actions: [{do: restart, unit: reboot.target}]}";
+    for (rule, word) in [
+        ("{match: ['/etc/x'], actions: []}", "spec.rules[1].match[0]: "),
+        ("{match: ['file:/etc/../x'], actions: []}", "spec.rules[1].match[0]: "),
+        (unit, "spec.rules[1].actions[0].unit: "),
+        (
+            "{match: ['file:/etc/x'], actions: [], reason: \"two\\nlines\"}",
+            "spec.rules[1].reason: ",
+        ),
+    ] {
+        let name = four_letters();
+        // What a built-in policy knows to need less.
+        let path = format!("/etc/containers/registries.conf.d/{name}.conf");
+        let gentle = until_current(replica, |it| has(it, "registries")).await;
+        assert_ne!(cost(&gentle, &path, ""), "drain, reboot");
+        let object = format!(
+            "{{apiVersion: tread.dev/v1alpha1, kind: DisruptionPolicy, metadata: {{name: {name}}}, \
+             spec: {{rules: [{{match: ['file:{path}'], refuse: true, reason: Ask us.}}, \
+             {rule}]}}}}"
+        );
+        plane.apply(&object).unwrap();
+        let status = until_state(&client, &name, State::Invalid).await;
+        let claims = status.claims_summary.clone().unwrap();
+        assert!(claims.starts_with("file:/etc/containers/"), "{claims}");
+        assert_eq!(status.effects.as_deref(), Some("reboot"));
+        let (_, reason, message) = condition(&status, "Loaded");
+        assert_eq!(reason, "Invalid");
+        assert!(message.starts_with(word), "{message}");
+        let then = "Until that is mended, every change that it claims costs a reboot.";
+        assert!(message.ends_with(then), "{message}");
+        let current = until_current(replica, |it| has(it, &name)).await;
+        assert_eq!(cost(&current, &path, ""), "drain, reboot");
+        let all = current.policies.policies();
+        let it = all.iter().find(|it| it.identity.policy == name).unwrap();
+        assert_eq!(it.identity.layer, tread_model::verdict::Layer::Admin);
+        plane.kubectl(&["delete", "dpol", &name]).unwrap().success().unwrap();
+        until_current(replica, |it| !has(it, &name)).await;
+    }
+}
+
+#[tokio::test]
 async fn the_clusters_own_node_disruption_policy_is_listed_and_followed() {
     let (plane, replica) = shared();
     let client = plane.client().await.unwrap();
@@ -95,5 +139,16 @@ async fn the_clusters_own_node_disruption_policy_is_listed_and_followed() {
     plane.kubectl(&["delete", "machineconfiguration", "cluster"]).unwrap().success().unwrap();
     until_gone(&client, "node-disruption-policy").await;
     until_current(replica, |it| cost(it, "/etc/ndp.conf", "") == "drain, reboot").await;
+
+    // One entry that tread cannot follow, beside one that it can.
+    let odd = cluster("one.service")
+        .replace("files: [", "files: [{path: \"/etc/o\\ndd\", actions: []}, ");
+    plane.apply(&odd).unwrap();
+    let status = until_state(&client, "node-disruption-policy", State::Failed).await;
+    let claims: Vec<&str> = status.claims.iter().map(|it| it.changes.as_str()).collect();
+    assert_eq!(claims, ["file:/etc/ndp.conf", "file:/etc/ndp.conf/**"]);
+    until_current(replica, |it| has(it, "node-disruption-policy")).await;
+    plane.kubectl(&["delete", "machineconfiguration", "cluster"]).unwrap().success().unwrap();
+    until_gone(&client, "node-disruption-policy").await;
     plane.apply(none).unwrap();
 }

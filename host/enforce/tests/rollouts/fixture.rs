@@ -407,7 +407,7 @@ fn current() -> Current {
     let input = Input { name: "rules", bytes: RULES.as_bytes() };
     let rules = tread_model::rules::read(&input).unwrap().into_iter().map(|read| {
         let Value::Object(settings) = read.settings else { panic!("settings are an object") };
-        let wishes = Wishes { settings, may_relax: read.may_relax, read_secrets: false };
+        let wishes = Wishes { settings, may_relax: read.may_relax, ..Wishes::default() };
         load("rules", read.layer, wishes)
             .named(read.name, "Rules".to_owned(), read.claims)
             .by_rules()

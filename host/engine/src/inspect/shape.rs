@@ -160,13 +160,7 @@ impl Shape {
     pub(super) fn problems(&self, limits: &Limits) -> Vec<Failure> {
         let mut problems = Vec::new();
         let wrong_world = |message: String| failure(FailureKind::WrongWorld, message);
-        match self.contract() {
-            Some(version) if !is_spoken(version) => problems.push(wrong_world(format!(
-                "it exports version {version} of tread:policy/classifier, and this tread speaks {}",
-                v1::VERSIONS
-            ))),
-            _ => {}
-        }
+        problems.extend(self.contract().and_then(unspoken).map(wrong_world));
         for import in self.imports.iter().filter(|import| !import.allowed) {
             problems.push(failure(
                 FailureKind::ForbiddenImport,
@@ -270,6 +264,22 @@ pub fn can_be_imported(interface: &str, function: &str) -> bool {
 pub fn what_can_be_imported() -> String {
     let names = IMPORTS.map(|(interface, name)| format!("{interface}#{name}"));
     format!("a policy can import nothing but {}", names.join(" and "))
+}
+
+/// Why a policy of this version of the contract cannot be loaded, and what to do.
+pub fn unspoken(version: &str) -> Option<String> {
+    let other = || match version {
+        "" => "one of another version".to_owned(),
+        version => format!("one that speaks {version}"),
+    };
+    (!is_spoken(version)).then(|| {
+        format!(
+            "it exports version {version} of tread:policy/classifier, and this tread speaks {}: \
+             build it with the SDK of this tread, or take {}",
+            v1::VERSIONS,
+            other()
+        )
+    })
 }
 
 /// The version in `name`, if it is the interface `of` in whatever version.

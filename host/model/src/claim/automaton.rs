@@ -38,6 +38,13 @@ impl ByteSet {
         ByteSet(self.0.map(|half| !half))
     }
 
+    /// Whether all of its bytes are in the other one too.
+    pub(super) fn is_within(self, other: ByteSet) -> bool {
+        let ByteSet([low, high]) = self;
+        let ByteSet([others_low, others_high]) = other;
+        low & !others_low == 0 && high & !others_high == 0
+    }
+
     fn has(self, byte: u8) -> bool {
         let ByteSet([low, high]) = self;
         (if byte < 128 { low } else { high }) >> (byte % 128) & 1 == 1

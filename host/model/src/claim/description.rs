@@ -7,6 +7,7 @@ use crate::text::is_unfit;
 use std::collections::BTreeSet;
 
 const MOST_CLAIMS: usize = 256;
+const LONGEST_VERSION: usize = 64;
 const LONGEST_SUMMARY: usize = 200;
 const MOST_REASONS: usize = 256;
 /// As long as a reason may be in a verdict.
@@ -19,6 +20,12 @@ pub fn validate_description(description: &Description) -> Result<(), String> {
     if name.is_empty() || name.len() > 63 || !name.bytes().all(fine) {
         return Err(format!(
             "the name {name:?} is none: expected 1 to 63 lower-case letters, digits and -"
+        ));
+    }
+    let length = version.chars().count();
+    if length > LONGEST_VERSION {
+        return Err(format!(
+            "the version has {length} characters, and {LONGEST_VERSION} are allowed"
         ));
     }
     if let Err(error) = semver::Version::parse(version) {
@@ -168,6 +175,10 @@ mod tests {
             (Description { name: "a".repeat(64), ..good() }, "name"),
             (Description { version: "1.0".into(), ..good() }, "version"),
             (
+                Description { version: format!("1.0.0-{}", "a".repeat(59)), ..good() },
+                "the version has 65 characters, and 64 are allowed",
+            ),
+            (
                 Description { summary: "two\nlines".into(), ..good() },
                 "the summary holds a line break (U+000A, character 4)",
             ),
@@ -248,8 +259,13 @@ mod tests {
     #[test]
     fn limits_are_reached_but_not_passed() {
         let claims = (0..256).map(|n| claim(&format!("file:/etc/{n}"))).collect();
-        let full =
-            Description { name: "a".repeat(63), summary: "é".repeat(200), claims, ..good() };
+        let full = Description {
+            name: "a".repeat(63),
+            version: format!("1.0.0-{}", "a".repeat(58)),
+            summary: "é".repeat(200),
+            claims,
+            ..good()
+        };
         assert_eq!(validate_description(&full), Ok(()));
     }
 }

@@ -464,3 +464,42 @@ fn a_unit_that_ends_the_system_is_the_reboot_that_it_comes_to() {
         assert_eq!(claim.map(|claim| claim.least), Some(crate::effect::Effect::Reboot), "{unit}");
     }
 }
+
+#[test]
+fn of_entries_that_cannot_be_followed_it_is_known_what_their_readable_ones_match() {
+    let reboots = |policy: serde_json::Value| {
+        let claims = super::claimed(&policy);
+        assert!(claims.iter().all(|it| (it.least, it.most) == (Effect::Reboot, Effect::Reboot)));
+        claims.into_iter().map(|claim| claim.changes).collect::<Vec<_>>()
+    };
+    let policy = serde_json::json!({
+        "files": [
+            {"path": "/etc/a/", "actions": [{"type": "Jump"}]},
+            {"path": "/etc/[b]"},
+            {"path": "relative", "actions": []},
+            {"path": "/", "actions": []},
+            5,
+        ],
+        "units": [{"name": "a.service"}, {"name": "b"}],
+        "sshkey": {"actions": [{"type": "Jump"}]},
+    });
+    assert_eq!(
+        reboots(policy),
+        [
+            "file:/etc/a",
+            "file:/etc/a/**",
+            "file:/etc/\\[b\\]",
+            "file:/etc/\\[b\\]/**",
+            "unit:a.service",
+            "ssh-keys:*",
+            "password:*",
+        ]
+    );
+    for nothing in [
+        serde_json::json!({"sshkey": {"actions": []}}),
+        serde_json::json!({"files": {}, "sshkey": null}),
+        serde_json::json!([]),
+    ] {
+        assert_eq!(reboots(nothing.clone()), [""; 0], "{nothing}");
+    }
+}

@@ -75,6 +75,11 @@ pub fn document_values(input: &Input<'_>) -> Result<Vec<Document>, Problems> {
     unless(problems, documents)
 }
 
+/// Whether a text can be read and has no document: it is empty, or holds nothing but comments.
+pub fn has_no_document(input: &Input<'_>) -> bool {
+    parse(input).is_ok_and(|whole| whole.iter().all(Value::is_null))
+}
+
 /// That a file has no document.
 pub(super) fn without_documents(input: &Input<'_>, nothing: &str) -> Problem {
     Problem { file: input.name.to_owned(), message: nothing.to_owned(), ..Problem::default() }

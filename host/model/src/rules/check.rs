@@ -3,7 +3,6 @@
 use super::policy::{OF_OPENSHIFT, RulesPolicy};
 use super::rule::{Rule, RuleAction, RuleSet, Then};
 use crate::claim::{Kind, Pattern, Shape};
-use crate::path::is_below;
 use crate::touch::{Touch, touch};
 use crate::unit_name::kind_of_unit;
 use crate::verdict::Layer;
@@ -88,7 +87,7 @@ fn never_decides(one: &Written<'_>, before: &[Written<'_>], all: &[Written<'_>])
     let wider = before.iter().filter(same_kind).find(|other| {
         other.text != one.text
             && other.pattern.specificity() == one.pattern.specificity()
-            && one.shapes.iter().all(|shape| other.shapes.iter().any(|it| holds(it, shape)))
+            && other.pattern.covers(&one.pattern)
     });
     if let Some(wider) = wider {
         return Some(format!(
@@ -106,20 +105,6 @@ fn never_decides(one: &Written<'_>, before: &[Written<'_>], all: &[Written<'_>])
         .iter()
         .all(taken)
         .then(|| "each of its names stands in a match of its own, which is closer".to_owned())
-}
-
-/// Whether one shape matches all that another does.
-fn holds(wide: &Shape, narrow: &Shape) -> bool {
-    let Shape::Below(directory) = wide else { return false };
-    if directory.is_empty() {
-        return true;
-    }
-    match narrow {
-        Shape::Exact(path) => is_below(path, directory),
-        Shape::Below(_) | Shape::Glob { .. } => {
-            narrow.directory().is_some_and(|it| it == directory || is_below(it, directory))
-        }
-    }
 }
 
 /// What happens where a rule asks for less than the boot that the change needs to take

@@ -68,8 +68,15 @@ pub(super) fn read(object: &Fields<'_>, wanted: Use, report: &mut Report) -> Opt
         report.problem(spec.at("rules"), message);
     }
     let may_relax = spec.boolean("mayRelax", report) == Some(true);
-    let policy = RulesPolicy::new(name?, layer, rules);
-    report.is_clean().then_some(RulesPolicy { may_relax, ..policy })
+    let mut policy = RulesPolicy::new(name?, layer, rules);
+    policy.may_relax = may_relax;
+    if may_relax && layer == Layer::Admin {
+        policy.warnings.push(format!(
+            "mayRelax of {} has no effect: rules of the admin layer decide over all others.",
+            policy.name
+        ));
+    }
+    report.is_clean().then_some(policy)
 }
 
 fn read_name<'v>(object: &Fields<'v>, report: &mut Report) -> Option<&'v str> {
@@ -80,8 +87,12 @@ fn read_name<'v>(object: &Fields<'v>, report: &mut Report) -> Option<&'v str> {
         return None;
     };
     let name = metadata.required_string("name", report)?;
-    if !object_name::is_possible(name) || name.is_empty() || name.starts_with(['-', '.']) {
-        let message = format!("{name:?} is no name: expected lower-case letters, digits, - and .");
+    if !object_name::is_name(name) {
+        let message = format!(
+            "{name:?} is no name: expected up to {} lower-case letters, digits, - and ., with a \
+             letter or digit first, last and beside each .",
+            object_name::LONGEST
+        );
         report.problem(metadata.at("name"), message);
         return None;
     }

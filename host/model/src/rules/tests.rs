@@ -304,6 +304,18 @@ fn a_pattern_that_never_decides_is_a_warning() {
             ("file:/etc/c*", Effect::None),
         ]
     );
+    let policy = one(&with_rules(&[
+        "{match: [\"file:/etc/a/*\"], actions: []}",
+        "{match: [\"file:/etc/a/?\", \"file:/etc/a/[x]\"], refuse: true, reason: Never.}",
+        "{match: [\"file:/etc/a/*/b\"], refuse: true, reason: Never.}",
+    ]));
+    let never = |text: &str| {
+        format!(
+            "Rule 2 of chrony never decides on {text}: file:/etc/a/* of rule 1 matches all of \
+             that, is as close, and stands before it."
+        )
+    };
+    assert_eq!(warnings(&policy), [never("file:/etc/a/?"), never("file:/etc/a/[x]")]);
 }
 
 #[test]
@@ -369,6 +381,26 @@ fn two_policies_of_one_name_are_an_error() {
     );
     let other = policy.replace("chrony", "other");
     assert_eq!(read(&input("-", &format!("{policy}---\n{other}"))).map(|all| all.len()), Ok(2));
+}
+
+#[test]
+fn of_rules_that_cannot_be_followed_it_is_known_what_their_readable_patterns_match() {
+    let rules = serde_json::json!([
+        {"match": ["file:/etc/crio/**", "fiel:/etc/a", 5], "refuse": true, "reason": "two\nlines"},
+        {"match": ["/etc/x", "file:/etc/../x", "unit:a.service"], "actions": [{"do": "jump"}]},
+        {"match": ["file:/etc/motd"], "abstain": true},
+        {"match": ["file:/etc/both"], "abstain": true, "actions": []},
+        {"match": "file:/etc/no-list", "actions": []},
+        "file:/etc/no-rule",
+    ]);
+    let reboots = |claims: Vec<crate::description::Claim>| {
+        assert!(claims.iter().all(|it| (it.least, it.most) == (Effect::Reboot, Effect::Reboot)));
+        claims.into_iter().map(|claim| claim.changes).collect::<Vec<_>>()
+    };
+    assert_eq!(reboots(claimed(&rules)), ["file:/etc/crio/**", "unit:a.service", "file:/etc/both"]);
+    for nothing in [serde_json::json!({}), serde_json::json!(null), serde_json::json!([1])] {
+        assert_eq!(reboots(claimed(&nothing)), [""; 0], "{nothing}");
+    }
 }
 
 #[test]

@@ -377,7 +377,7 @@ fn what_is_written_over_nothing_that_was_read() {
     let manifest = bench.write("m.yaml", bench.tread(&pack).out());
     let before = std::fs::read(&manifest).unwrap();
     let ran = bench.tread(&["policy", "unpack", "m.yaml", "-o", "m.yaml"]);
-    assert_eq!(ran.code(), 1);
+    assert_eq!(ran.code(), 2);
     assert!(ran.err().contains("written over the manifest"), "{}", ran.err());
     assert_eq!(std::fs::read(manifest).unwrap(), before);
 }

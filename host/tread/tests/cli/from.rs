@@ -125,6 +125,36 @@ fn a_module_for_wasi_is_told_in_one_sentence_which_imports_and_that_policies_hav
     }
 }
 
+/// What to do about a contract that this tread does not speak.
+const REMEDY: &str = "build it with the SDK of this tread, or take one that speaks 2.0.0";
+
+#[test]
+fn what_speaks_another_contract_is_told_what_to_do_by_each_command() {
+    let bench = Bench::new();
+    bench.write("newer.wasm", Guest { version: "2.0.0", ..guest() }.component());
+    for name in ["old.json", "new.json"] {
+        bench.write(name, r#"{"ignition": {"version": "3.4.0"}}"#);
+    }
+    for args in [
+        &["policy", "inspect", "newer.wasm"][..],
+        &["policy", "pack", "newer.wasm", "-n", "a", "--name", "b"],
+        &["policy", "build", "--from", "newer.wasm"],
+        &["policy", "bench", "newer.wasm"],
+    ] {
+        let ran = bench.tread(args);
+        assert_eq!(ran.code(), 1, "{args:?}");
+        let said = ran.out() + &ran.err();
+        assert!(said.contains(REMEDY), "{args:?}: {said}");
+        assert!(!said.contains("shows all that is known"), "{args:?}: {said}");
+    }
+    let changed = r#"{"ignition": {"version": "3.4.0"}, "storage": {"files":
+        [{"path": "/etc/a", "contents": {"source": "data:,a"}}]}}"#;
+    bench.write("new.json", changed);
+    let ran = bench.tread(&["plan", "--policy", "newer.wasm", "old.json", "new.json"]);
+    let said = ran.out() + &ran.err();
+    assert!(said.contains(REMEDY), "{said}");
+}
+
 #[test]
 fn what_is_missing_is_named() {
     let bench = Bench::new();
@@ -153,7 +183,8 @@ fn what_is_missing_is_named() {
         (wat("(component)"), &["does not export tread:policy/classifier"]),
         (trapping.module(), &["asked what it is", "trap"]),
         (nameless.module(), &["bad-description", "name"]),
-        (other.component(), &["version 2.0.0"]),
+        (other.component(), &["version 2.0.0", REMEDY]),
+        (other.module(), &["version 2.0.0", REMEDY]),
         (differing.component(), &["build it again"]),
         (b"(module)".to_vec(), &["WAT", "wasm-tools parse"]),
         (b"\x7fELF\x02\x01\x01\0".to_vec(), &["native program"]),
@@ -176,7 +207,7 @@ fn a_module_is_not_written_over_by_its_policy() {
     std::fs::hard_link(&path, dir.join("hard.wasm")).unwrap();
     for out in [&[][..], &["-o", "by-hand.wasm"], &["-o", "link.wasm"], &["-o", "hard.wasm"]] {
         let ran = build(&bench, &[&["by-hand.wasm"], out].concat());
-        assert_eq!(ran.code(), 1, "{out:?}");
+        assert_eq!(ran.code(), 2, "{out:?}");
         let words = "would be written over what it is made from: name another file with -o";
         assert!(ran.err().contains(words), "{}", ran.err());
         assert_eq!(std::fs::read(&path).unwrap(), guest().module());

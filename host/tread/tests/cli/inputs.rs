@@ -2,8 +2,10 @@
 //! with what to do.
 
 use crate::configs::{config, files, machine_config};
+use crate::guests::{Action, act, answering, claim};
 use crate::support::{Bench, Ran};
 use serde_json::{Value, json};
+use tread_model::effect::Effect;
 
 fn good(name: &str) -> String {
     machine_config(name, files(&[("/etc/a", "x")])).to_string()
@@ -318,12 +320,47 @@ fn standard_input_for_both_sides_is_a_usage_error_and_nothing_is_read_from_it() 
         &["plan", "--old", "-", "--new", "-"],
         &["plan", "--old", "good.json", "--old", "-", "--new", "-"],
         &["plan", "--old", "-", "--old", "-", "--new", "good.json"],
+        &["plan", "--rules", "-", "-", "good.json"],
+        &["plan", "--policy", "-", "--shadow", "-", "good.json", "good.json"],
+        &["policies", "--policy", "-", "--rules", "-"],
+        &["policy", "pack", "-", "--settings", "-", "-n", "a", "--name", "b"],
     ] {
         bench.write("good.json", good("good"));
         let ran = bench.tread_with(args, good("piped").as_bytes());
         assert_eq!(ran.code(), 2, "{args:?}: {}", ran.out());
         assert!(ran.err().contains("standard input"), "{}", ran.err());
     }
+}
+
+#[test]
+fn policies_and_rules_come_by_standard_input_too_and_rules_from_a_directory() {
+    let bench = Bench::new();
+    bench.write("old.json", machine_config("a", files(&[("/etc/time", "1")])).to_string());
+    bench.write("new.json", machine_config("a", files(&[("/etc/time", "2")])).to_string());
+    let rules = "{apiVersion: tread.dev/v1alpha1, kind: DisruptionPolicy, metadata: {name: time}, \
+                 spec: {rules: [{match: [\"file:/etc/time\"], actions: [{do: reload, unit: \
+                 time.service}]}]}}";
+    bench.write("rules/time.yaml", rules);
+    for at in ["-", "rules"] {
+        let ran =
+            bench.tread_with(&["plan", "--rules", at, "old.json", "new.json"], rules.as_bytes());
+        assert_eq!(ran.first_line(), "reload time.service; no drain, no reboot", "{}", ran.err());
+    }
+    // A policy is read anew for what an admin's rule stands in place of.
+    let claims = vec![claim("file:/etc/time", Effect::None, Effect::Restart)];
+    let policy = answering("piped", claims, vec![act(0, &[Action::Restart("a.service")])]);
+    let policy = policy.component();
+    for more in [&[][..], &["--rules", "rules"]] {
+        let args = [&["plan", "--policy", "-", "old.json", "new.json"], more].concat();
+        let ran = bench.tread_with(&args, &policy);
+        assert_eq!(ran.code(), 0, "{more:?}: {}", ran.err());
+        assert!(ran.out().contains("piped"), "{more:?}: {}", ran.out());
+    }
+    let ran = bench.tread_with(&["policy", "inspect", "-"], &policy);
+    assert_eq!(ran.code(), 0, "{}", ran.out());
+    let from = ["policy", "build", "--from", "-", "-o", "out.wasm"];
+    let ran = bench.tread_with(&from, &policy);
+    assert_eq!(ran.code(), 0, "{}", ran.err());
 }
 
 #[test]

@@ -1,10 +1,10 @@
 
-/// A configuration file: what its lines say decides, not its bytes. A reload is
+@SERVICES@/// A configuration file: what its lines say decides, not its bytes. A reload is
 /// asked for as long as nobody says that the service takes a restart.
 fn file(settings: &Settings, change: &Change) -> Verdict {
-    let act = |reason: &str| match settings.restart {
-        true => Verdict::restart(&settings.service, reason),
-        false => Verdict::reload(&settings.service, reason),
+@SERVICEOF@    let act = |reason: &str| match @RESTARTS@ {
+        true => Verdict::restart(service, reason),
+        false => Verdict::reload(service, reason),
     };
     let (Some(before), Some(after)) = (change.before.as_file(), change.after.as_file()) else {
         return act("the file came or went, and the service has to read it anew");

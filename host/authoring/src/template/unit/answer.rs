@@ -20,19 +20,19 @@ fn unit(settings: &Settings, change: &Change) -> Verdict {
     let changed: Vec<&str> =
         keys.iter().filter(|key| counts(key)).map(|key| key.key.as_str()).collect();
     let why = format!("the unit takes up what changed in it, keys: {}", changed.len());
-    match change.name().rsplit('.').next() {
-        _ if changed.is_empty() => {
-            Verdict::nothing("nothing changed that the running unit depends on")
-        }
-        // systemd mounts it again with its new options, and ends nothing that uses it.
-        Some("mount") if changed == ["Mount.Options"] => Verdict::reload(change.name(), why),
-        // A reload reads the configuration of a service anew, and not the unit's own.
-        Some("service" | "socket" | "path" | "timer" | "mount") => {
-            Verdict::restart(change.name(), why)
-        }
-        // A target, a slice and the like are nothing that a policy may restart.
-        _ => Verdict::abstain(),
+    if changed.is_empty() {
+        return Verdict::nothing("nothing changed that the running unit depends on");
     }
+    // A target, a slice, dbus.service and the like: touching one takes others with it.
+    if let Err(taboo) = units::touch_gently(change.name()) {
+        return Verdict::abstain_because(format!("{} {taboo}", change.name()));
+    }
+    // systemd mounts it again with its new options, and ends nothing that uses it.
+    if change.name().ends_with(".mount") && changed == ["Mount.Options"] {
+        return Verdict::reload(change.name(), why);
+    }
+    // A reload reads the configuration of a service anew, and not the unit's own.
+    Verdict::restart(change.name(), why)
 }
 
 /// The unit file and its drop-ins, one after the other, as systemd reads them: a line that ends in a

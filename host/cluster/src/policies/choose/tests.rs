@@ -140,7 +140,7 @@ fn what_was_never_approved_costs_nothing_after_it_was_switched_off_and_on_again(
     object.status.as_mut().unwrap().state = Some(State::Disabled);
     let costs = |object: &DisruptionPolicy, listed: Option<&str>| {
         let bad = choose(object, &trap, None, listed);
-        let unreadable = choose_unreadable(object, listed);
+        let unreadable = choose_unreadable(object, &[], listed);
         assert_eq!(reboots(&bad), reboots(&unreadable));
         reboots(&bad).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
@@ -187,14 +187,32 @@ fn a_disabled_policy_decides_nothing_whatever_it_is() {
 }
 
 #[test]
+fn rules_that_were_never_good_cost_reboots_for_all_that_they_match() {
+    let paths: Vec<String> = (0..1000).map(|n| format!("file:/etc/{n}")).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let rules = Some(Vec::new());
+    let object = DisruptionPolicy::new(
+        "a",
+        DisruptionPolicySpec { rules, ..DisruptionPolicySpec::default() },
+    );
+    let choice = choose(&object, &bad(FailureKind::InvalidSettings, &paths), None, None);
+    assert_eq!((choice.state, reboots(&choice)), (State::Invalid, paths));
+    let claims = [claim("file:/etc/a")];
+    assert_eq!(reboots(&choose_unreadable(&object, &claims, None)), ["file:/etc/a"]);
+    let mut off = object;
+    off.spec.mode = Mode::Disabled;
+    assert_eq!(choose_unreadable(&off, &claims, None).deciding, Deciding::Nobody);
+}
+
+#[test]
 fn an_object_that_cannot_be_read_costs_reboots_for_what_it_claimed() {
-    let choice = choose_unreadable(&decided(Some(&good())), None);
+    let choice = choose_unreadable(&decided(Some(&good())), &[], None);
     assert_eq!(choice.state, State::Invalid);
     assert_eq!(reboots(&choice), ["file:/etc/chrony.conf"]);
-    assert_eq!(reboots(&choose_unreadable(&decided(None), None)), [""; 0]);
+    assert_eq!(reboots(&choose_unreadable(&decided(None), &[], None)), [""; 0]);
     let mut off = decided(Some(&good()));
     off.spec.mode = Mode::Disabled;
-    assert_eq!(choose_unreadable(&off, None).deciding, Deciding::Nobody);
+    assert_eq!(choose_unreadable(&off, &[], None).deciding, Deciding::Nobody);
     // What it is then known for, it is known for also when it can be read again.
     let mut invalid = decided(Some(&good()));
     invalid.status.as_mut().unwrap().state = Some(State::Invalid);
@@ -225,7 +243,7 @@ fn what_a_bad_module_says_that_it_claims_counts_only_as_far_as_it_is_a_claim() {
     let status = object.status.as_mut().unwrap();
     status.claims.insert(0, ClaimStatus::from(&claim("no claim")));
     let missing = bad(FailureKind::Missing, &[]);
-    for choice in [choose(&object, &missing, None, None), choose_unreadable(&object, None)] {
+    for choice in [choose(&object, &missing, None, None), choose_unreadable(&object, &[], None)] {
         assert_eq!(reboots(&choice), ["file:/etc/chrony.conf"]);
     }
 }

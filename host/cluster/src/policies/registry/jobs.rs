@@ -95,7 +95,7 @@ impl Hands {
                 let (map, turn) = self.fetched_in_turn(place, takes_long).await;
                 match material(&map, key.as_deref()) {
                     Ok(found) => self.compiled(job(Body::Module(found)), turn).await,
-                    Err(failure) => Loaded::bad(failure),
+                    Err(unusable) => self.loader.unusable(unusable),
                 }
             }
         };

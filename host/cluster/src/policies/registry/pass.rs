@@ -143,7 +143,7 @@ impl Registry {
         let claims = config_map_of(object).and_then(|it| snapshot.claims_of(&it.namespace));
         if let Some(failure) = &read.unreadable {
             entry.forget();
-            let choice = choose_unreadable(object, claims);
+            let choice = choose_unreadable(object, &read.claims, claims);
             return Some(listed(Loaded::bad(failure.clone()).attempt, choice));
         }
         if object.spec.mode == Mode::Disabled {
