@@ -207,8 +207,11 @@ mod tests {
         let cache = Cache::open(&dir.path().join("c")).unwrap();
         let key = Digest::of(b"key");
         let all = ["a", "b", "c"].map(|name| Sha256::of(name.as_bytes()));
-        for (component, size) in all.iter().zip([100, 2000, 3000]) {
+        let time = |second| std::time::UNIX_EPOCH + std::time::Duration::from_secs(second);
+        for (component, (age, size)) in all.iter().zip([(1, 100), (2, 2000), (3, 3000)]) {
             cache.write(component, &key, &vec![0; size]);
+            let path = dir.path().join("c").join(name(component, &key));
+            File::options().write(true).open(path).unwrap().set_modified(time(age)).unwrap();
         }
         let kept = || all.each_ref().map(|component| cache.has(component, &key));
         cache.prune(1000, 10_000);

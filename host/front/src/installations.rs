@@ -22,7 +22,7 @@ use tread_kube::metrics::Metrics;
 const AGAIN: Duration = Duration::from_secs(10);
 /// Before it is asked again whether another one came that is older: its namespace may have been there
 /// before tread was installed into it.
-const STILL_ALONE: Duration = Duration::from_secs(2 * 60);
+pub const STILL_ALONE: Duration = Duration::from_secs(2 * 60);
 /// How long to wait where no answer came, at first and at most.
 const UNANSWERED: (Duration, Duration) = (Duration::from_secs(1), AGAIN);
 
@@ -85,8 +85,8 @@ struct Installed {
     namespace: String,
 }
 
-/// Says in `may_lead` whether no other tread was there before this one, and goes on asking: one that
-/// comes later may be older. Whoever may not see namespaces cannot know; where nothing is known yet, it
+/// Says in `may_lead` whether no other tread was there before this one, and goes on asking, each time
+/// after `still_alone` at least: one that comes later may be older. Whoever may not see namespaces cannot know; where nothing is known yet, it
 /// is asked again soon, and a tread that leads goes on while there is no answer.
 pub async fn look_out(
     client: Client,
@@ -94,6 +94,7 @@ pub async fn look_out(
     metrics: &Metrics,
     met: &Met,
     may_lead: &watch::Sender<bool>,
+    still_alone: Duration,
 ) {
     let mut unanswered = Backoff::new(UNANSWERED);
     loop {
@@ -101,7 +102,7 @@ pub async fn look_out(
             Ok(others) if others.is_empty() => {
                 met.set(Whom::Nobody);
                 may_lead.send_replace(true);
-                jittered(STILL_ALONE)
+                jittered(still_alone)
             }
             Ok(others) => {
                 met.set(Whom::Another(said(namespace, &others)));
@@ -111,13 +112,13 @@ pub async fn look_out(
             }
             Err(failed) if *may_lead.borrow() => {
                 tracing::debug!("whether another tread was installed is not known: {failed}");
-                jittered(STILL_ALONE)
+                jittered(still_alone)
             }
             Err(failed) if cannot_know(&failed) && !met.is_another() => {
                 tracing::debug!("whether another tread is installed is not known: {failed}");
                 met.set(Whom::Nobody);
                 may_lead.send_replace(true);
-                jittered(STILL_ALONE)
+                jittered(still_alone)
             }
             Err(failed) => {
                 met.is_unsure(not_known(&failed));

@@ -23,6 +23,9 @@ async fn namespace(client: &Client, name: &str) {
     api.create(&PostParams::default(), &namespace).await.unwrap();
 }
 
+/// Before it is asked again.
+const SOON: Duration = Duration::from_millis(500);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_that_somebody_labels_is_no_other_tread_before_an_admin_lets_it_write() {
     let plane = ControlPlane::start().unwrap();
@@ -34,7 +37,7 @@ async fn a_namespace_that_somebody_labels_is_no_other_tread_before_an_admin_lets
     let (mut leads, sender) = (may_lead.subscribe(), may_lead.clone());
     let looks = tokio::spawn({
         let (client, met) = (client.clone(), met.clone());
-        async move { look_out(client, "b-own", &Metrics::new(), &met, &sender).await }
+        async move { look_out(client, "b-own", &Metrics::new(), &met, &sender, SOON).await }
     });
     let alone = leads.wait_for(|may| *may);
     timeout(Duration::from_secs(600), alone).await.expect("it waits for a label").unwrap();

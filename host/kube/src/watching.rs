@@ -193,6 +193,7 @@ impl<K, T> Follower<K, T> {
                 self.until_installed().await;
             }
             let Ok(news) = tokio::time::timeout(QUIET, self.events.next()).await else {
+                self.failures = 0;
                 self.watches.note(self.name, |it| {
                     if it.synced {
                         it.error = None;
@@ -202,8 +203,11 @@ impl<K, T> Follower<K, T> {
             };
             match news? {
                 Ok(event) => {
-                    if !matches!(event, Event::Init | Event::InitApply(_)) {
+                    // A list alone says nothing of the watch that is to follow.
+                    if matches!(event, Event::Apply(_) | Event::Delete(_)) {
                         self.failures = 0;
+                    }
+                    if !matches!(event, Event::Init | Event::InitApply(_)) {
                         self.absent = false;
                         self.watches.note(self.name, |it| {
                             *it = Watched { synced: true, ..Watched::default() };

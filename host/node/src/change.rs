@@ -348,7 +348,9 @@ pub fn adopt_keeping(
                     is_booted || had.as_ref().is_some_and(|(_, had)| had.pieces.contains_key(path))
                 };
                 for Drift { path, .. } in &found {
-                    if !wrote(path) {
+                    // What was accepted may never have been written by tread either.
+                    let was_accepted = before.accepts(path) && !kept.originals.contains_key(path);
+                    if !wrote(path) || was_accepted {
                         targets.extend(kept.takes(tree, path)?);
                     }
                     targets.extend(desired.target(path).map(|target| kept.puts(&own, target)));

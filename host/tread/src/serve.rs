@@ -34,7 +34,7 @@ use tread_front::admission::certificates::service_names;
 use tread_front::admission::{Certificates, Purpose, Settings, Warn, webhook};
 use tread_front::authority::{Authority, Clients};
 use tread_front::http::{AgentReviewer, Port, Reviewer, lists, plain};
-use tread_front::installations::{Met, look_out};
+use tread_front::installations::{Met, STILL_ALONE, look_out};
 use tread_front::manifests::Ignition;
 use tread_front::manifests::workload::{AGENTS, HTTP, HTTPS, MACHINES_PORT};
 use tread_front::manifests::{self, NAME, grants::LEASE};
@@ -221,7 +221,7 @@ async fn serve(args: &ServeArgs) -> Result<Exit> {
         let (metrics, met) = (metrics.clone(), met.clone());
         tokio::spawn(async move {
             tokio::select! {
-                () = look_out(client, &namespace, &metrics, &met, &may_lead) => {}
+                () = look_out(client, &namespace, &metrics, &met, &may_lead, STILL_ALONE) => {}
                 () = elected => {}
             }
         })

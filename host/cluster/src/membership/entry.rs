@@ -205,7 +205,7 @@ mod tests {
             json!({"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]});
         let one = pools(&[("infra", by_label("infra")), ("other", unreadable)]);
         let why = entry("n", &Labels::new(), "infra", &one).unwrap_err();
-        assert!(why.contains("mends the pool other: its spec.nodeSelector"), "{why}");
+        assert!(why.contains("mends the pool other: it, or its spec.nodeSelector"), "{why}");
         assert!(why.ends_with("; pool other: \"Near\" is no operator"), "{why}");
         let metadata = serde_json::from_value(json!({"name": "other"})).unwrap();
         let unread = Arc::new(Pool::unread(&metadata, "spec.maxUnavailable: it is odd"));

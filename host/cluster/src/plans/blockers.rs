@@ -18,7 +18,7 @@ use kube::{Api, Client, ResourceExt as _};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tread_kube::api::disruption_plan::{BlockedPod, DrainBlocker};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::budgets::{Both, both, holds, never};
@@ -42,6 +42,8 @@ const PODS: u32 = 200;
 const NAMED: usize = 5;
 /// For so long an answer is as good as a new one.
 const LASTS: Duration = Duration::from_secs(60);
+/// How long budgets and their pods are waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long before budgets are listed again that could not be.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -281,8 +283,12 @@ impl Recent {
             return;
         }
         if self.0.as_ref().is_none_or(|(until, _)| *until <= Instant::now()) {
-            let found = Blockers::find(&previewer.client, &previewer.metrics).await;
-            self.takes(found, Instant::now());
+            // Plans wait for it: a slow answer counts at the next look.
+            let found = Blockers::find(&previewer.client, &previewer.metrics);
+            match timeout(PATIENCE, found).await {
+                Ok(found) => self.takes(found, Instant::now()),
+                Err(_) => self.takes_nothing(Instant::now()),
+            }
         }
         let Some((_, blockers)) = &self.0 else { return };
         let plans = wanted.values_mut().flatten();
@@ -292,14 +298,19 @@ impl Recent {
     }
 
     fn takes(&mut self, found: Result<Blockers, Failed>, now: Instant) {
-        let before = self.0.take().map(|(_, found)| found);
-        self.0 = Some(match found {
-            Ok(found) => (now + LASTS, found),
+        match found {
+            Ok(found) => self.0 = Some((now + LASTS, found)),
             Err(failed) => {
                 tracing::debug!(error = %failed, "what would block drains is not known");
-                (now + AGAIN, before.unwrap_or_default())
+                self.takes_nothing(now);
             }
-        });
+        }
+    }
+
+    /// What was found before stays.
+    fn takes_nothing(&mut self, now: Instant) {
+        let before = self.0.take().map(|(_, found)| found);
+        self.0 = Some((now + AGAIN, before.unwrap_or_default()));
     }
 }
 

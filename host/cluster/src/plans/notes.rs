@@ -29,29 +29,42 @@ const POOL: (&str, &str) = (MACHINE_CONFIG_API, POOL_KIND);
 /// How many plans are named.
 const NAMED: usize = 3;
 /// How often something is tried to be reported on a policy.
-const MOST_TRIES: u32 = 8;
+pub(super) const MOST_TRIES: u32 = 8;
 /// How many nodes that are in several pools are reported.
 const NODES_REPORTED: usize = 20;
 /// How often something is written that others write at the same time.
 const TRIES: usize = 5;
 
-/// Writes how often each policy decided in the plans that wait; whether that
-/// went well. The status of a new policy, which says what it is called in plans, may be on its way.
-pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64>) -> bool {
-    let Some(objects) = list(settings).await else { return false };
-    let mut are_all = true;
+/// On which policies something was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SaidOn {
+    /// On all that there are.
+    All,
+    /// On those that have a status, which says what they are called in plans. That of a new one may be
+    /// on its way.
+    Some,
+    /// Not on all of these, since a request failed.
+    Failed,
+}
+
+/// Writes how often each policy decided in the plans that wait.
+pub(super) async fn decisions(settings: &Settings, counts: &BTreeMap<String, i64>) -> SaidOn {
+    let Some(objects) = list(settings).await else { return SaidOn::Failed };
+    let mut said = SaidOn::All;
     for object in objects {
         let status = object.status.as_ref();
-        are_all &= status.is_some_and(|status| status.state.is_some());
+        if status.is_none_or(|status| status.state.is_none()) {
+            said = SaidOn::Some;
+        }
         let Some(name) = status.and_then(|status| status.name.as_ref()) else { continue };
         let count = counts.get(name).copied().unwrap_or_default();
         let is_said = status.and_then(|status| status.decisions).unwrap_or_default() == count;
         // The others would fare no better.
         if !is_said && !patch(settings, &object, json!({"decisions": count})).await {
-            return false;
+            return SaidOn::Failed;
         }
     }
-    are_all
+    said
 }
 
 /// Reports, once for as long as it is true, pools that cannot be read and

@@ -70,15 +70,18 @@ impl Planning {
         let current = settings.policies.borrow().clone();
         let prepared = prepare(previewer, &pass.pools).await;
         let Planned { mut wanted, failed } = plan(previewer, &current, &prepared, planned).await;
-        let cluster = prepared.cluster;
+        let (cluster, known) = (prepared.cluster, prepared.known);
         blockers.note_in(previewer, &cluster, &mut wanted).await;
         flagged::note_in_all(&cluster, &mut wanted);
         undrained::note_in_all(&cluster, &mut wanted);
         publish(settings, previewer, &cluster, &wanted, &failed);
         let mut outcome = PassOutcome::default();
-        for (name, again) in
-            planned.iter().filter_map(|(name, it)| Some((name, it.again.as_ref()?)))
-        {
+        // What could not be planned just now comes back by itself, and not before that.
+        let was_in_vain = |name: &String| {
+            pass.pools.contains(name) && (failed.contains_key(name) || !known.contains(name))
+        };
+        let again = planned.iter().filter(|(name, _)| !was_in_vain(name));
+        for (name, again) in again.filter_map(|(name, it)| Some((name, it.again.as_ref()?))) {
             outcome.momentary.insert(name.clone());
             outcome.momentary_at =
                 Some(outcome.momentary_at.map_or(again.at, |at| at.min(again.at)));
@@ -87,6 +90,7 @@ impl Planning {
         outcome.rolled_out.extend(wanted.iter().filter_map(is_empty));
         outcome.again.extend(failed.into_keys());
         desk.leave(Findings {
+            pools: pass.pools,
             cluster,
             current,
             wanted,

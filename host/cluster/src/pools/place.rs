@@ -77,15 +77,15 @@ pub fn unreadable(pools: &Pools) -> Vec<String> {
     all.map(|pool| pool.name.clone()).collect()
 }
 
-/// What it means that selectors cannot be read.
+/// What it means that pools, or their selectors, cannot be read.
 pub fn says_unplaced(pools: &[String]) -> String {
-    let (noun, theirs) = match pools {
-        [_] => ("pool", "its"),
-        _ => ("pools", "their"),
+    let (noun, which) = match pools {
+        [_] => ("pool", "it, or its spec.nodeSelector, cannot be read"),
+        _ => ("pools", "they, or their spec.nodeSelectors, cannot be read"),
     };
     format!(
-        "OpenShift places no node in any pool, and rolls nothing out, until somebody mends the {noun} {}: \
-         {theirs} spec.nodeSelector cannot be read",
+        "no node is placed in any pool, and nothing is rolled out, until somebody mends the {noun} {}: \
+         {which} (tread pools names the field)",
         pools.join(", ")
     )
 }

@@ -66,13 +66,22 @@ impl From<Planned> for Made {
     }
 }
 
+/// When something is planned again.
+#[derive(Debug, Clone, Copy)]
+struct Again {
+    at: Instant,
+    tries: u32,
+    /// How often a policy had no time or no room.
+    momentary: u32,
+}
+
 /// What was planned so far, by the policies of one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plans {
     policies: Option<Digest>,
     known: BTreeMap<FromTo, Planned>,
     /// When each that could not be planned is tried again, and how often it was tried.
-    again: BTreeMap<FromTo, (Instant, u32)>,
+    again: BTreeMap<FromTo, Again>,
 }
 
 impl Plans {
@@ -93,28 +102,33 @@ impl Plans {
     /// The next that is to be planned: one that could not be planned keeps no other waiting, and is
     /// tried again later each time.
     pub(crate) fn missing<'a>(&self, asked: &'a [FromTo], now: Instant) -> Option<&'a FromTo> {
-        let is_due = |it: &&FromTo| self.again.get(*it).is_some_and(|(at, _)| *at <= now);
+        let is_due = |it: &&FromTo| self.again.get(*it).is_some_and(|again| again.at <= now);
         let new = asked.iter().find(|it| self.of(it) == Planned::NotYet);
         new.or_else(|| asked.iter().find(is_due))
     }
 
     /// When the next one is tried again that could not be planned.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.again.values().map(|(at, _)| *at).min()
+        self.again.values().map(|again| again.at).min()
     }
 
     pub(crate) fn put(&mut self, policies: Digest, from_to: FromTo, made: Made, now: Instant) {
         if self.policies != Some(policies) {
             return;
         }
-        let tries = self.again.remove(&from_to).map_or(0, |(_, tries)| tries);
+        let before = self.again.remove(&from_to);
+        let (tries, mut momentary) = before.map_or((0, 0), |it| (it.tries, it.momentary));
         let planned = match made.planned {
-            _ if !made.lasts && tries < MOMENTARY => Planned::Failed(ASKED_AGAIN.to_owned()),
+            _ if !made.lasts && momentary < MOMENTARY => {
+                momentary = momentary.saturating_add(1);
+                Planned::Failed(ASKED_AGAIN.to_owned())
+            }
             planned => planned,
         };
         if matches!(planned, Planned::Failed(_)) {
             let at = now + pause(WAITS, tries);
-            self.again.insert(from_to.clone(), (at, tries.saturating_add(1)));
+            let again = Again { at, tries: tries.saturating_add(1), momentary };
+            self.again.insert(from_to.clone(), again);
         }
         self.known.insert(from_to, planned);
     }
@@ -245,6 +259,12 @@ mod tests {
         let made = || Made { planned: ALWAYS_ALLOWED, lasts: false };
         let mut plans = Plans::default();
         plans.keep(policies, &asked[..1]);
+        // That it could not be planned at all before counts for nothing.
+        for _ in 0..MOMENTARY {
+            let failed = Planned::Failed("it cannot be read".to_owned());
+            plans.put(policies, asked[0].clone(), failed.into(), now);
+            now = plans.due().unwrap();
+        }
         for _ in 0..MOMENTARY {
             plans.put(policies, asked[0].clone(), made(), now);
             assert_eq!(plans.of(&asked[0]), Planned::Failed(ASKED_AGAIN.to_owned()));

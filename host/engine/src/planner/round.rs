@@ -75,12 +75,12 @@ impl<'r, 'a> Round<'r, 'a> {
     }
 
     /// Asks every policy of some layers that claims something which is still
-    /// open (law 3).
+    /// open (law 3). What an admin's policy failed for is: somebody may have to refuse it.
     fn ask(&mut self, layers: impl Fn(Layer) -> bool) -> Result<(), Problems> {
         let all = self.policies.policies();
         let mut offers: Vec<Vec<usize>> = all.iter().map(|_| Vec::new()).collect();
         for (index, change) in self.comparison.changes.iter().enumerate() {
-            if self.statements.get(index).is_some_and(|said| said.iter().any(has_answered)) {
+            if self.statements.get(index).is_some_and(|said| said.iter().any(has_decided)) {
                 continue;
             }
             for (policy, _) in self.policies.router().claimants(&change.id) {
@@ -196,6 +196,11 @@ impl<'r, 'a> Round<'r, 'a> {
 
 fn statement(policy: &Policy, said: plan::Said) -> Statement<'_> {
     Statement { policy: &policy.identity, may_relax: policy.may_relax, said }
+}
+
+/// Whether nobody below has a say any more.
+fn has_decided(statement: &Statement<'_>) -> bool {
+    matches!(statement.said, plan::Said::Verdict(_)) && has_answered(statement)
 }
 
 fn has_answered(statement: &Statement<'_>) -> bool {

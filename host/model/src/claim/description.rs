@@ -7,7 +7,7 @@ use crate::text::is_unfit;
 use std::collections::BTreeSet;
 
 const MOST_CLAIMS: usize = 256;
-const LONGEST_VERSION: usize = 64;
+const LONGEST_VERSION: usize = 256;
 const LONGEST_SUMMARY: usize = 200;
 const MOST_REASONS: usize = 256;
 /// As long as a reason may be in a verdict.
@@ -175,8 +175,8 @@ mod tests {
             (Description { name: "a".repeat(64), ..good() }, "name"),
             (Description { version: "1.0".into(), ..good() }, "version"),
             (
-                Description { version: format!("1.0.0-{}", "a".repeat(59)), ..good() },
-                "the version has 65 characters, and 64 are allowed",
+                Description { version: format!("1.0.0-{}", "a".repeat(251)), ..good() },
+                "the version has 257 characters, and 256 are allowed",
             ),
             (
                 Description { summary: "two\nlines".into(), ..good() },
@@ -261,7 +261,7 @@ mod tests {
         let claims = (0..256).map(|n| claim(&format!("file:/etc/{n}"))).collect();
         let full = Description {
             name: "a".repeat(63),
-            version: format!("1.0.0-{}", "a".repeat(58)),
+            version: format!("1.0.0-{}", "a".repeat(250)),
             summary: "é".repeat(200),
             claims,
             ..good()

@@ -60,7 +60,7 @@ impl Decision {
 
 /// Decides on one change from all that was said of it, in any order.
 ///
-/// The higher layer decides (law 3); template and built-in policies combine as
+/// The higher layer decides (law 3), but one that fails takes nobody's refusal away (law 2); template and built-in policies combine as
 /// one layer, in which a failure is a reboot, and refuse beats reboot beats the
 /// union of the actions beats abstaining (law 4). Where nobody answers, it is
 /// a reboot (law 1).
@@ -71,6 +71,12 @@ pub fn decide(change_id: &str, statements: &[Statement<'_>]) -> Decision {
         (0..).zip(statements).filter(move |(_, statement)| in_layer(statement)).collect::<Vec<_>>()
     };
     if let Some(decision) = combine(&of(true)) {
+        let failed = decision.outcome == ChangeOutcome::Failed;
+        let below = failed.then(|| combine(&of(false))).flatten();
+        if let Some(refused) = below.filter(|it| it.outcome == ChangeOutcome::Refused) {
+            let overruled = of(true).iter().map(|(index, _)| *index).collect();
+            return Decision { overruled, ..refused };
+        }
         return Decision {
             overruled: of(false).iter().map(|(index, _)| *index).collect(),
             ..decision

@@ -28,8 +28,6 @@ pub enum Note {
         #[serde(default)]
         by_units: bool,
     },
-    /// The node goes back and is cut off: nobody can be asked whether it may boot for that.
-    CutOff,
     /// Every name has the state that holds, on the disk: what differs from now on was changed by
     /// somebody else.
     Whole {

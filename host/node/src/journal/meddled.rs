@@ -76,7 +76,11 @@ pub(super) fn put_back(
         Some(there) if is_own(stage, index, &there)? || out.is_later(&there) => {
             exchange_back(folder, name, stage, &moving, Some(there))?;
         }
-        Some(_) => return Ok(false),
+        // It must not come back over what is put there later.
+        Some(_) => {
+            stage.remove(&moving)?;
+            return Ok(false);
+        }
     }
     Ok(true)
 }

@@ -169,19 +169,30 @@ impl<'g> Going<'g> {
         Ok(Ok(()))
     }
 
-    /// Tells each unit of the plan again what is there; why one is not well, if one is not.
-    /// Where none was told of anything yet, there is nothing to tell.
+    /// Tells each unit that was told of what went back what is there again; why one is not well, if one
+    /// is not. Where none was told of anything yet, there is nothing to tell.
     pub(super) async fn units_again(&mut self) -> Result<Result<(), String>, OperationError> {
         if self.is_unread() {
             return Ok(Ok(()));
         }
+        // A boot tells all of them.
+        let was_booted = self.was_booted();
+        let was_told = |index: usize, notes: &[Note]| {
+            notes.iter().any(|it| matches!(it, Note::Begun { step, .. } if *step == index))
+        };
+        let steps = self.kept.plan.steps.iter().enumerate();
+        let notes = &self.standing.notes;
+        let again = |(index, step): &(usize, &Step)| {
+            was_booted || step.unit().is_none() || was_told(*index, notes)
+        };
+        let again: Vec<Step> = steps.filter(again).map(|(_, step)| step.clone()).collect();
         // After each crash all units are told again, so that the first step counts for all of them.
         let within = match self.begins(0)? {
             Ok(within) => within,
             Err(why) => return Ok(Err(why)),
         };
         let mut well = Ok(());
-        for step in &self.kept.plan.steps {
+        for step in &again {
             match self.step(step).await {
                 // It came with the config that is gone.
                 Err(Problem { what: What::Missing, .. }) => {}

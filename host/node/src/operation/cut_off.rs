@@ -31,18 +31,6 @@ impl Going<'_> {
         }
     }
 
-    /// Notes that the node goes back and is cut off.
-    pub(super) fn note_cut_off(&mut self) -> Result<(), OperationError> {
-        self.journal.note(&Note::CutOff)?;
-        self.standing.notes.push(Note::CutOff);
-        Ok(())
-    }
-
-    /// Whether that was noted.
-    pub(super) fn is_cut_off(&self) -> bool {
-        self.standing.notes.contains(&Note::CutOff)
-    }
-
     /// The API server that was reached in the minute before the first write, and whether it
     /// proved that it is one.
     fn reached_before(&self) -> Option<(&String, &bool)> {
@@ -77,7 +65,7 @@ impl Going<'_> {
         let seconds = terms.cut_off;
         let why = answers_within(Duration::from_secs(seconds), server).await.err()?;
         Some(format!(
-            "the API server at {address} was reached before, and for {seconds} s after the last step it was not: {why}"
+            "the API server at {address} was reached before, and since then for {seconds} s it was not: {why}"
         ))
     }
 }

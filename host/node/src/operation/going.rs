@@ -34,7 +34,8 @@ pub(super) struct Going<'g> {
 enum Asks {
     /// It is permitted already, or nobody can be asked.
     Nobody,
-    /// It does. A node that is cut off meanwhile goes back, and nobody can be asked for that.
+    /// It does. A node that is cut off meanwhile goes back, and if it does so already it boots: nobody
+    /// can be asked for that.
     UnlessCutOff,
     /// It does, however long that takes: its slot may be another node's.
     WhateverComes,
@@ -121,9 +122,12 @@ impl Going<'_> {
             // Without a boot that was asked for, a boot is what comes first (law 9).
             Err(why) if !self.was_booted() => self.boots(&why).await,
             Err(why) => match self.elsewhere(&why) {
-                // The old config is not there either.
-                Some(why) => self.degraded(&why).await,
-                None => self.goes_back(&why, false).await,
+                // The old config is not there either. Where all names are, they came along into a
+                // deployment that somebody staged.
+                Some(why) if !matches!(self.disk_is_as_wanted(), Ok(Ok(()))) => {
+                    self.degraded(&why).await
+                }
+                _ => self.goes_back(&why, false).await,
             },
         }
     }
@@ -160,33 +164,34 @@ impl Going<'_> {
         why: &str,
         by_units: bool,
     ) -> Result<Ended, OperationError> {
-        self.takes_back(why, by_units)?;
+        let settled = self.journal.take_back(why, by_units)?;
+        self.covered = settled.and_then(|settled| settled.covered());
+        self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
         self.back().await
     }
 
     /// The same, since the node is cut off: as the new config came, by units or by a boot.
-    async fn goes_back_cut_off(mut self: Box<Self>, why: &str) -> Result<Ended, OperationError> {
+    async fn goes_back_cut_off(self: Box<Self>, why: &str) -> Result<Ended, OperationError> {
         let by_units = !self.was_booted();
-        self.takes_back(why, by_units)?;
-        self.note_cut_off()?;
-        self.back().await
-    }
-
-    fn takes_back(&mut self, why: &str, by_units: bool) -> Result<(), OperationError> {
-        let settled = self.journal.take_back(why, by_units)?;
-        self.covered = settled.and_then(|settled| settled.covered());
-        self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
-        Ok(())
+        self.goes_back(why, by_units).await
     }
 
     /// Tells the units of the plan what is there again, and proves that the node is well.
     async fn back_by_units(mut self: Box<Self>, because: String) -> Result<Ended, OperationError> {
         self.reporting.phase(Phase::GoingBack, &because);
+        // The new ones may have been put into the trust store already, as before a boot.
+        if let Err(why) = self.anchors_are_trusted().await {
+            return self.boots(&format!("{because}; with the old config: {why}")).await;
+        }
         if let Err(why) = self.units_again().await? {
             return self.boots(&format!("{because}; with the old config: {why}")).await;
         }
         match self.proof().await? {
             Ok(()) => self.went_back(because),
+            // Nothing read the new contents, so that no boot mends this.
+            Err(why) if self.is_unread() => {
+                self.degraded(&format!("{because}; with the old config: {why}")).await
+            }
             Err(why) => self.boots(&format!("{because}; with the old config: {why}")).await,
         }
     }
@@ -246,7 +251,7 @@ impl Going<'_> {
     }
 
     /// Asks for a boot, if there may be one more.
-    async fn boots(mut self: Box<Self>, because: &str) -> Result<Ended, OperationError> {
+    async fn boots(self: Box<Self>, because: &str) -> Result<Ended, OperationError> {
         let asked = self.asked();
         let is_asked_for = asked.contains(&self.boot.as_str());
         if !is_asked_for && asked.len() >= MOST_BOOTS {
@@ -257,14 +262,13 @@ impl Going<'_> {
         // nobody could help it. For a boot that was permitted and did not come, a permit is asked
         // for again. Once the operation was reported as degraded, the node may be somebody else's,
         // unless that was right before the boot that was permitted: an admin has brought that about.
-        // A node that goes back since it is cut off reaches nobody who could permit a boot.
         let was_before = |boot: &str| boot != self.boot && asked.contains(&boot);
         let was_reported = self
             .standing
             .notes
             .iter()
             .any(|note| matches!(note, Note::Degraded { boot } if !was_before(boot)));
-        let is_permitted = self.is_cut_off() || asked.iter().any(|boot| *boot != self.boot);
+        let is_permitted = asked.iter().any(|boot| *boot != self.boot);
         let asks = match (was_reported, is_permitted) {
             (true, _) => Asks::WhateverComes,
             (false, false) => Asks::UnlessCutOff,
@@ -272,6 +276,7 @@ impl Going<'_> {
         };
         self.trust_anchors_again().await;
         if let Some(why) = self.may_boot(asks, because).await? {
+            let why = if because.is_empty() { why } else { format!("{because}; {why}") };
             return Box::pin(self.goes_back_cut_off(&why)).await;
         }
         if !is_asked_for {
@@ -286,11 +291,7 @@ impl Going<'_> {
     /// Waits until nobody inhibits a boot any more, or for too long, with a permit that still
     /// holds then: one that ended meanwhile is asked for anew. Why the node has to go back in
     /// place of this boot, if it is cut off while it waits for the permit.
-    async fn may_boot(
-        &mut self,
-        asks: Asks,
-        because: &str,
-    ) -> Result<Option<String>, OperationError> {
+    async fn may_boot(&self, asks: Asks, because: &str) -> Result<Option<String>, OperationError> {
         let deadline = Instant::now() + self.node.patience.reboot.inhibited;
         loop {
             let act = || Act::Boot { because: because.to_owned() };
@@ -301,10 +302,7 @@ impl Going<'_> {
             };
             let permit = match asked {
                 Ok(permit) => permit,
-                Err(_) if self.standing.direction() == Direction::Back => {
-                    self.note_cut_off()?;
-                    Permit::FOREVER
-                }
+                Err(_) if self.standing.direction() == Direction::Back => Permit::FOREVER,
                 Err(why) => return Ok(Some(why)),
             };
             if !permit.holds() {

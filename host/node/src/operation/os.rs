@@ -99,11 +99,12 @@ impl Node<'_> {
     ) -> Result<Option<Due>, OperationError> {
         let Adoption { wish, had, .. } = adoption;
         let os = self.os(&adoption.ready.record.id);
-        if what == Adopt::Overwrite {
-            self.boots_no_other(&os, true, |_| false).await?;
-        }
         let is_waiting = waits.is_some();
         let earlier = waits.map_or_else(|| had.iter().cloned().collect(), Due::over);
+        if what == Adopt::Overwrite {
+            let wants = !wish.is_none() || !earlier.iter().all(Wish::is_none);
+            self.boots_no_other(&os, wants || adoption.plan.is_some(), |_| false).await?;
+        }
         // What is kept was accepted before this.
         if what == Adopt::Keep || (wish.is_none() && earlier.iter().all(Wish::is_none)) {
             return Ok(None);
@@ -185,7 +186,9 @@ impl Node<'_> {
             waits => waits,
         };
         let boots = !ids.is_empty() || order.plan.steps.contains(&Step::Reboot);
-        self.boots_no_other(&os, boots, is_accepted).await?;
+        // What an admin accepted before is another image, and not one that is queued since.
+        let lets_begin = |id: &str| order.accept.iter().any(|it| it == id);
+        self.boots_no_other(&os, boots, lets_begin).await?;
         if waits.is_none() {
             // It has no way to fetch alone, and what it staged for that is nobody else's.
             if ids.contains(&IMAGE) && os.tool()? == Some(Tool::Bootc) {

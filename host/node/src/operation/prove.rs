@@ -104,7 +104,7 @@ impl Going<'_> {
     }
 
     /// Whether the whole disk is as the config last applied wants it; otherwise why not.
-    fn disk_is_as_wanted(&self) -> Result<Result<(), String>, OperationError> {
+    pub(super) fn disk_is_as_wanted(&self) -> Result<Result<(), String>, OperationError> {
         let node = self.node;
         let Some(applied) = Applied::read(&node.tree).map_err(OrderError::Applied)? else {
             return Ok(Err("nobody knows which config the node has".to_owned()));

@@ -31,7 +31,7 @@ Examples:
   tread pools admit infra-7 --pool infra
       A node that registered as joining and is held: let it in.
   tread pools stub infra | kubectl apply -f -
-      The user data with which machines of this pool boot, where tread serves them.
+      The user data with which machines boot into this pool.
   tread pools check
       Will new machines belong to the pool that they boot into? For a pipeline.
 
@@ -82,7 +82,7 @@ pub enum PoolsCommand {
         #[command(flatten)]
         cluster: ClusterArgs,
     },
-    /// Prints the Secret with which machines of a pool boot, where tread serves them.
+    /// Prints the Secret of the user data with which machines boot into a pool.
     #[command(after_help = stub::EXAMPLES)]
     Stub {
         /// The pool

@@ -134,7 +134,7 @@ fn plans(is_ready: bool, unplanned: &BTreeMap<String, String>) -> Check {
     };
     let more = match unplanned.len() {
         1 => String::new(),
-        all => format!("; and of {} more pools", all - 1),
+        all => format!("; and of {} more", all - 1),
     };
     // What was planned before is better than nothing, and says that it is stale.
     Check::good(

@@ -3,7 +3,8 @@
 
 use super::super::compared::{Compared, Deciders};
 use super::super::notes::{
-    Plans, Unreported, decisions, flagged, on_policies, policies_changed, troubles,
+    MOST_TRIES, Plans, SaidOn, Unreported, decisions, flagged, on_policies, policies_changed,
+    troubles,
 };
 use super::super::settings::Settings;
 use super::super::standing::Standing;
@@ -23,6 +24,8 @@ pub(super) struct Said {
     flagged: BTreeSet<(String, String)>,
     /// How often each policy decides, and the policies of which that was said.
     decisions: Option<(BTreeMap<String, i64>, Arc<Current>)>,
+    /// How often that was tried where a policy had no status yet.
+    decisions_tries: u32,
     /// What is still to be reported on policies.
     unreported: Vec<Unreported>,
 }
@@ -59,9 +62,17 @@ pub(super) async fn report(
             said == counts && Arc::ptr_eq(current, reporting.current)
         });
         if !is_said {
-            match decisions(settings, counts).await {
-                true => said.decisions = Some((counts.clone(), Arc::clone(reporting.current))),
-                false => is_left = true,
+            let all = decisions(settings, counts).await;
+            said.decisions_tries = match all {
+                SaidOn::Some => said.decisions_tries.saturating_add(1),
+                SaidOn::All | SaidOn::Failed => 0,
+            };
+            // One that never gets a status is not waited for.
+            if all == SaidOn::All || said.decisions_tries >= MOST_TRIES {
+                said.decisions = Some((counts.clone(), Arc::clone(reporting.current)));
+                said.decisions_tries = 0;
+            } else {
+                is_left = true;
             }
         }
         let plans = Plans { standing: reporting.standing, described: reporting.described };

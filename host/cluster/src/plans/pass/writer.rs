@@ -15,6 +15,8 @@ use tokio::sync::{Notify, mpsc};
 /// What one pass found, or several that came one after another.
 #[derive(Debug)]
 pub(super) struct Findings {
+    /// The pools that were looked at.
+    pub(super) pools: BTreeSet<String>,
     pub(super) cluster: Cluster,
     pub(super) current: Arc<Current>,
     /// The plans that there have to be, by pool.
@@ -31,11 +33,12 @@ pub(super) struct Findings {
 impl Findings {
     /// Puts those of a later pass in the place of those of the same pools.
     fn merge(&mut self, later: Findings) {
-        let Findings { cluster, current, wanted, stale, standing, known_since, decisions } = later;
-        let pools: BTreeSet<&String> = wanted.keys().chain(&stale).collect();
+        let Findings { pools, cluster, current, wanted, stale, standing, known_since, decisions } =
+            later;
         self.wanted.retain(|pool, _| !pools.contains(pool));
         self.stale.retain(|pool| !pools.contains(pool));
         self.standing.retain(|_, it| !pools.contains(&it.pool));
+        self.pools.extend(pools);
         self.wanted.extend(wanted);
         self.stale.extend(stale);
         self.standing.extend(standing);
@@ -96,7 +99,8 @@ async fn write_and_report(
     written: &mut Written,
     said: &mut Said,
 ) -> BTreeSet<String> {
-    let Findings { cluster, current, wanted, stale, standing, known_since, decisions } = findings;
+    let Findings { pools, cluster, current, wanted, stale, standing, known_since, decisions } =
+        findings;
     let writing = Writing { cluster, wanted, stale, standing, known_since: *known_since };
     let mut again = write(settings, &writing, written).await;
     let described = previewer.plans();
@@ -104,7 +108,7 @@ async fn write_and_report(
         Reporting { cluster, current, wanted, described: &described, standing, decisions };
     if report(settings, &reporting, said).await {
         // With whichever pool.
-        again.extend(wanted.keys().chain(stale).next().cloned());
+        again.extend(pools.first().cloned());
     }
     again
 }
@@ -126,6 +130,7 @@ mod tests {
     fn findings(wanted: &[&str], stale: &[&str], standing: &[(&str, Standing)]) -> Findings {
         let name = |name: &&str| (*name).to_owned();
         Findings {
+            pools: wanted.iter().chain(stale).map(name).collect(),
             cluster: Cluster::default(),
             current: Arc::new(Current::new(PolicySet::of(Vec::new()).unwrap(), None, true)),
             wanted: wanted.iter().map(|pool| (name(pool), Vec::new())).collect(),

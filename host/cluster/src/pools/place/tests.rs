@@ -77,6 +77,6 @@ fn what_no_node_is_placed_for_is_said_with_the_pools() {
         .collect();
     let text = says_unplaced(&unreadable(&pools));
     assert!(text.starts_with("OpenShift places no node in any pool"), "{text}");
-    assert!(text.contains("mends the pools a, c: their spec.nodeSelector"), "{text}");
+    assert!(text.contains("mends the pools a, c: they, or their spec.nodeSelectors"), "{text}");
     assert!(pools["a"].problems()[0].contains("\"b \" is no key of a label"));
 }

@@ -77,8 +77,12 @@ impl Sorting<'_> {
             _ if is_bound_now.get() => {}
             Settled::Joins(joins) => match self.pool_taints(&joins.pool) {
                 Ok(taints) => self.joins(node, &joins, taints, sorted),
-                Err(None) => {}
-                Err(Some(why)) => {
+                // tread is about to make the first one.
+                Err((false, why)) => {
+                    let (name, uid) = (node.name, node.facts.uid.clone());
+                    self.joining.news.report(name, uid, What::Waits(ROLLOUT_MADE_ANEW, why));
+                }
+                Err((true, why)) => {
                     let Joins { claim, config, mark: pool, .. } = joins;
                     let shown = Some(Shown { claim, pool, config });
                     self.held(node, (What::Waits(ROLLOUT_MADE_ANEW, why), shown), false, sorted);
@@ -91,13 +95,13 @@ impl Sorting<'_> {
         }
     }
 
-    /// The taints of nodes of a pool. Otherwise why nobody knows them; nothing is to be said where
-    /// tread is about to make its first Rollout.
-    fn pool_taints(&self, pool: &str) -> Result<&[NodeTaint], Option<String>> {
+    /// The taints of nodes of a pool. Otherwise whether it has or had a Rollout, and why nobody knows
+    /// them.
+    fn pool_taints(&self, pool: &str) -> Result<&[NodeTaint], (bool, String)> {
         let rollout = self.moment.rollouts.get(pool).map(|it| &**it);
         let has_had_one = self.cluster.pools.get(pool).is_some_and(|it| it.had_rollout);
-        let is_told = rollout.is_some() || has_had_one;
-        node_taints(pool, rollout).map_err(|why| Some(why).filter(|_| is_told))
+        let had_one = rollout.is_some() || has_had_one;
+        node_taints(pool, rollout).map_err(|why| (had_one, why))
     }
 
     fn joins(&self, node: Found<'_>, joins: &Joins, taints: &[NodeTaint], sorted: &mut Sorted) {

@@ -33,7 +33,11 @@ fn refused(failed: &Failed, says: impl FnOnce(&str) -> String) -> Option<What> {
     let says = match failed.outcome {
         CallOutcome::Refused => says(&words),
         CallOutcome::Forbidden => {
-            format!("{}. tread manifests prints all rights that tread needs", says(&words))
+            format!(
+                "{}. Where these are not the words of a webhook or an admission policy, tread lacks a \
+                 right: tread manifests prints all that it needs",
+                says(&words)
+            )
         }
         _ => return None,
     };
@@ -67,7 +71,7 @@ mod tests {
         assert!(text.contains("check spec.nodeTaints of Rollout infra"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
         let (_, text) = says(of_node(&failed(403, "no"), "infra")).unwrap();
-        assert!(text.contains("tread manifests prints all rights"), "{text}");
+        assert!(text.contains("tread manifests prints all that it needs"), "{text}");
         let (_, text) = says(of_object(&failed(403, "no"), "the ConfigMap x")).unwrap();
         assert!(text.contains("refuses to write the ConfigMap x of tread's"), "{text}");
         // These pass: the next try may be taken.

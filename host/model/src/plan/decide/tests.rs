@@ -91,6 +91,9 @@ fn every_law_of_deciding_holds_in_any_order() {
         (&[("t", "fail"), ("b", "-")], Failed, "reboot"),
         (&[("t", "fail"), ("b", "refuse")], Refused, ""),
         (&[("a", "fail"), ("b", "-")], Failed, "reboot"),
+        (&[("a", "fail"), ("b", "refuse")], Refused, ""),
+        (&[("a", "fail"), ("t", "refuse"), ("b", "-")], Refused, ""),
+        (&[("a1", "fail"), ("a2", "-"), ("b", "refuse")], Refused, ""),
         // Law 3: the higher layer decides.
         (&[("a", "-"), ("t", "reboot"), ("b", "restart x.service")], Decided, ""),
         (&[("a", "restart x.service"), ("t", "refuse")], Decided, "restart x.service"),
