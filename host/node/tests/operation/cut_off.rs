@@ -60,7 +60,7 @@ fn why(ended: Ended) -> String {
 fn a_config_that_cuts_the_node_off_is_gone_back_from_by_the_same_units() {
     let bed = bed(|word| word == "one");
     let because = why(bed.carry_out(&config("two"), &reload()).unwrap());
-    assert!(because.contains("was reached before, and for 1 s"), "{because}");
+    assert!(because.contains("was reached before, and since then for 1 s"), "{because}");
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
     assert_eq!(bed.log(), ["start one", "reload two", "reload one"]);
     assert_eq!(bed.progress().warning, "");
@@ -182,7 +182,7 @@ fn a_node_that_is_cut_off_before_the_permit_for_its_next_unit_goes_back() {
     let steps = [Step::Write, reload("a.service"), reload("b.service")];
     let permits = CutOffAfter(Cell::new(1));
     let because = why(bed.carry_out_with(&permits, &config("two"), &steps).unwrap());
-    assert!(because.contains("was reached before, and for 1 s"), "{because}");
+    assert!(because.contains("was reached before, and since then for 1 s"), "{because}");
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
     // The other one was told nothing.
     assert_eq!(bed.log(), ["start one", "reload two", "reload one"]);
@@ -196,7 +196,7 @@ fn a_node_that_is_cut_off_before_anything_is_permitted_goes_back_without_telling
         let bed = bed(|word| word == "one");
         let permits = CutOffAfter(Cell::new(0));
         let because = why(bed.carry_out_with(&permits, &config("two"), &steps).unwrap());
-        assert!(because.contains("was reached before, and for 1 s"), "{because}");
+        assert!(because.contains("was reached before, and since then for 1 s"), "{because}");
         assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
         assert_eq!(bed.log(), ["start one"]);
         assert_eq!(bed.machine.boots().len(), 1);
@@ -212,7 +212,7 @@ fn a_node_that_is_cut_off_and_whose_unit_fails_goes_back_by_one_boot_that_needs_
     assert_eq!(bed.until_it_boots_with(&permits, &config("two"), &reload()), End::Reboot);
     bed.boot();
     let because = why(bed.go_on().unwrap());
-    assert!(because.contains("was reached before, and for 1 s"), "{because}");
+    assert!(because.contains("was reached before, and since then for 1 s"), "{because}");
     assert_eq!(bed.log(), ["start one", "start one"]);
     assert_eq!(bed.machine.boots().len(), 2);
 }
@@ -373,6 +373,6 @@ fn the_answer_of_a_proxy_in_the_place_of_the_api_server_is_none() {
         runtime.block_on(serve_or_let_a_proxy_answer(disk, listener, acceptor));
     });
     let because = why(bed.carry_out(&config("two"), &reload()).unwrap());
-    assert!(because.contains("was reached before, and for 1 s"), "{because}");
+    assert!(because.contains("was reached before, and since then for 1 s"), "{because}");
     assert_eq!(bed.log(), ["start one", "reload two", "reload one"]);
 }
