@@ -76,7 +76,7 @@ fn what_no_node_is_placed_for_is_said_with_the_pools() {
         .map(|(name, key)| pool(name, &json!({"matchLabels": {format!("{key} "): ""}})))
         .collect();
     let text = says_unplaced(&unreadable(&pools));
-    assert!(text.starts_with("OpenShift places no node in any pool"), "{text}");
+    assert!(text.starts_with("no node is placed in any pool"), "{text}");
     assert!(text.contains("mends the pools a, c: they, or their spec.nodeSelectors"), "{text}");
     assert!(pools["a"].problems()[0].contains("\"b \" is no key of a label"));
 }
