@@ -113,7 +113,7 @@ impl<'w> Discretion<'w> {
                 unshown.clone_into(&mut verdict.reason);
             }
             let Answer::Act(actions) = &mut verdict.answer else { continue };
-            // Nor is it told by an order, or by how often something is said.
+            // The order of actions, and how often one stands there, could tell a secret too.
             actions.sort();
             actions.dedup();
             if let Some(why) = tells(author, words, actions) {

@@ -86,8 +86,9 @@ struct Installed {
 }
 
 /// Says in `may_lead` whether no other tread was there before this one, and goes on asking, each time
-/// after `still_alone` at least: one that comes later may be older. Whoever may not see namespaces cannot know; where nothing is known yet, it
-/// is asked again soon, and a tread that leads goes on while there is no answer.
+/// after `still_alone` at least: one that comes later may be older. A tread that may not see namespaces
+/// goes on without knowing. Where nothing is known yet, it is asked again soon; a tread that leads goes on
+/// while there is no answer.
 pub async fn look_out(
     client: Client,
     namespace: &str,
@@ -129,8 +130,8 @@ pub async fn look_out(
     }
 }
 
-/// Whether it may never be told: whoever may not see it goes on. An API
-/// server that has too much to do, or fails, says nothing of others.
+/// Whether this tread may not see namespaces. An API server that has too much to do, or fails, says
+/// nothing of that.
 fn cannot_know(failed: &Failed) -> bool {
     failed.outcome == CallOutcome::Forbidden
 }

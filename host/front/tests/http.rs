@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tread_front::http::{Check, Items, Limits, Lists, Port, Reviewer, guarded, lists, plain};
 use tread_kube::metrics::Metrics;
 use tread_test_bed::{Access, ControlPlane, Part, Shared, eventually};
@@ -440,6 +440,51 @@ async fn made_up_tokens_of_one_peer_cost_few_reviews_and_do_not_keep_others_out(
     let reviews = reviews.filter(|line| line.contains("ResponseComplete")).count();
     let most = 10 + usize::try_from(begun.elapsed().as_secs()).unwrap() + 2;
     assert!(reviews <= most, "{reviews} reviews, and not {most}");
+}
+
+/// An API server that knows everybody and allows everything, once it answers; and how often it was
+/// asked.
+fn knows_everybody(answers: watch::Receiver<bool>) -> (kube::Client, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let mut answers = answers.clone();
+        let answer = match request.uri().path().ends_with("/tokenreviews") {
+            true => json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+                "spec": {}, "status": {"authenticated": true, "user": {"username": "alice"}}}),
+            false => json!({"apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview", "spec": {}, "status": {"allowed": true}}),
+        };
+        async move {
+            answers.wait_for(|answers| *answers).await?;
+            let body = kube::client::Body::from(answer.to_string().into_bytes());
+            Ok::<_, tower::BoxError>(http::Response::builder().status(201).body(body)?)
+        }
+    });
+    (kube::Client::new(service, "default"), asked)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_readers_behind_one_address_wait_for_their_turns_and_none_is_refused() {
+    let answers = watch::Sender::new(false);
+    let (client, asked) = knows_everybody(answers.subscribe());
+    let served = tread(client);
+    let readers: Vec<_> = (0..16)
+        .map(|number| {
+            let at = served.at;
+            tokio::spawn(async move {
+                web::get(at, "/v1/plans", Some(&format!("token-{number}"))).await
+            })
+        })
+        .collect();
+    eventually("some are asked about", async || (asked.load(Ordering::SeqCst) == 4).then_some(()))
+        .await;
+    answers.send_replace(true);
+    for reader in readers {
+        let answer = reader.await.unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,9 +28,6 @@ const LEASES: &str = "/apis/coordination.k8s.io/";
 /// How the path of an eviction ends.
 const EVICTION: &str = "/eviction";
 
-/// Why a watch is given up that does not begin.
-const NOT_BEGUN: &str = "the API server did not begin the watch within 20 seconds";
-
 /// From the kubeconfig, or in a pod from its service account.
 pub async fn config() -> Result<Config, InferConfigError> {
     Config::infer().await.map(bounded)
@@ -44,6 +41,11 @@ fn bounded(mut config: Config) -> Config {
     config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
     config
+}
+
+/// Why a watch is given up that does not begin.
+fn not_begun() -> String {
+    format!("the API server did not begin the watch within {} s", BEGINS.as_secs())
 }
 
 /// The client. It tries nothing again by itself, waits as long as a busy API
@@ -77,7 +79,7 @@ pub fn client(config: Config) -> kube::Result<Client> {
             let answer = match pause {
                 Some(pause) => {
                     sleep(pause).await;
-                    timeout(BEGINS, http.request(request)).await.map_err(|_| NOT_BEGUN)??
+                    timeout(BEGINS, http.request(request)).await.map_err(|_| not_begun())??
                 }
                 None => http.request(request).await?,
             };

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// One that is begun again so soon was short.
+/// A watch that is begun again within this time was short.
 const SHORT: Duration = Duration::from_secs(1);
-/// How long is waited then, at first and at most.
+/// How long is waited before it is begun again, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
-/// After so many in a row it is said.
+/// After so many short ones in a row the log says so.
 const SAID_AFTER: u32 = 5;
-/// So many are remembered: there are about as many kinds as a tenth of it.
+/// So many watches are remembered. tread has about 25 at a time.
 const MOST: usize = 256;
 
 /// When each watch was begun last. Clones share it.

@@ -260,8 +260,8 @@ impl<K, T> Follower<K, T> {
             });
         } else {
             match failed.code {
-                // Usual after some time without news. A watch that cannot even begin there is given the
-                // same version again by the library, for ever.
+                // Usual after some time without news. Where the watch was refused as a whole, kube
+                // would ask for the same version for ever.
                 410 => {
                     tracing::debug!(kind = self.name, "begins anew: {failed}");
                     self.events = (self.again)();

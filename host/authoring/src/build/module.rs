@@ -94,7 +94,7 @@ fn of_module(bytes: &[u8]) -> Result<Vec<u8>> {
     if !system.is_empty() {
         bail!(no_system(&system));
     }
-    // All else may follow from that.
+    // A module of another contract has other imports and exports, too: this comes first.
     if let Some(why) = module.contract().and_then(unspoken) {
         bail!(why);
     }

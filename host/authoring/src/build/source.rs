@@ -124,7 +124,7 @@ fn locked(toolchain: &Toolchain, dir: &Path) -> Result<Metadata> {
 /// Whether the lock file would have to be changed, as after a new version of the crate.
 fn is_behind(toolchain: &Toolchain, dir: &Path) -> Result<bool> {
     let asked = quietly(&mut Metadata::command(toolchain, dir))?;
-    // Of other failures cargo tells when it is asked again.
+    // Whoever asks cargo next gets any other failure. There is no code of its own for this one.
     Ok(!asked.status.success() && String::from_utf8_lossy(&asked.stderr).contains("--locked"))
 }
 

@@ -3,8 +3,8 @@
 //! for.
 //!
 //! Budgets are listed in pages, of which little is kept; pods only by the selector of such a
-//! budget, and not all of them. Nothing is watched or remembered beyond a minute: while plans that drain
-//! are pending, it is looked for again every few minutes.
+//! budget, and not all of them. Nothing is watched, and what was found counts for a minute. While plans
+//! that drain are pending, it is looked for again every few minutes.
 
 use super::previewer::Previewer;
 use super::undrained::is_skipped;

@@ -113,7 +113,7 @@ impl Pool {
             uid: metadata.uid.clone().unwrap_or_default(),
             version: metadata.resource_version.clone().unwrap_or_default(),
             nodes: Selects::Unreadable(why.to_owned()),
-            // It is not that these are left open: no node is in any pool.
+            // No selector leaves labels open here: none could be read.
             gives: Some(Ok(Determined::default())),
             unread: Some(why.to_owned()),
             ..Pool::default()

@@ -172,9 +172,20 @@ async fn while_a_selector_cannot_be_read_nothing_is_foretold_and_that_is_said() 
     .await;
     assert!(text.contains("OpenShift places no node in any pool"), "{text}");
     planned(&cluster, |plan| plan.stale).await;
+    // Whoever asks this replica is told so, too.
+    let served = |stale: bool| {
+        let plans = tread.previewer.plans();
+        let unplanned = tread.previewer.unplanned();
+        let all = plans.iter().all(|plan| plan.status.stale == stale);
+        (!plans.is_empty() && all && unplanned.is_empty() != stale).then_some(unplanned)
+    };
+    let unplanned = eventually("what is served is stale", async || served(true)).await;
+    let why = unplanned.values().next().unwrap();
+    assert!(why.contains("until somebody mends the pool edge"), "{why}");
     cluster.delete::<MachineConfigPool>("edge").await;
     strays(&tread, 1).await;
     planned(&cluster, |plan| !plan.stale).await;
+    eventually("what is served is true again", async || served(false)).await;
 }
 
 /// Has the API server fail for Events of strays: it is to ask somebody who is not there.

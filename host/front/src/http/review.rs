@@ -188,8 +188,9 @@ impl Reviewer {
         Ok(allowed)
     }
 
-    /// Counted is only what the API server is asked now: several readers behind one address, or one that
-    /// asks for several things, are not taken for somebody who is mostly wrong.
+    /// Waits for a turn to ask the API server. Only questions that have their turn count against an
+    /// address: there are fewer of them at a time than may be wrong, so that many readers behind one
+    /// address are not refused while they wait for answers.
     async fn turn(&self) -> Result<SemaphorePermit<'_>, Refused> {
         let turn = timeout_at(Instant::now() + SHORT_PATIENCE, self.0.turns.acquire()).await;
         turn.ok().and_then(Result::ok).ok_or_else(|| {

@@ -8,7 +8,7 @@ use tread_kube::asking::pause;
 
 /// How long it is until then, at first and at most.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How often plans are made again. A policy may have too little time always.
+/// How often plans are made again. Some policies never have enough time.
 const MOST: u32 = 6;
 
 /// When plans are made again.

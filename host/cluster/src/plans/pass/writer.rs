@@ -1,11 +1,11 @@
 //! Writes and reports beside the planning, so that an API server that is slow to take what is written
 //! keeps no plan waiting that others ask for. What comes meanwhile is put together, and nothing queues.
 
+use super::super::previewer::Previewer;
 use super::super::settings::Settings;
 use super::super::standing::Standing;
 use super::report::{Reporting, Said, report};
 use super::write::{Writing, Written, write};
-use crate::plans::previewer::Previewer;
 use crate::policies::current::Current;
 use crate::previews::{Cluster, Described};
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,7 +107,7 @@ async fn write_and_report(
     let reporting =
         Reporting { cluster, current, wanted, described: &described, standing, decisions };
     if report(settings, &reporting, said).await {
-        // With whichever pool.
+        // Reports are tried again in a pass over any pool.
         again.extend(pools.first().cloned());
     }
     again
