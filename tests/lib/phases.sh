@@ -210,6 +210,29 @@ results() {
   done <"$logs/order"
 }
 
+# What each test that failed said of it, in short: the whole is far above. So many tests, and so many
+# lines of each.
+failures() {
+  awk -v most=12 -v lines=4 '
+    FNR == 1 { of = "" }
+    match($0, /thread .* panicked at /) {
+      of = $0; sub(/.*thread \x27/, "", of); sub(/\x27.*/, "", of)
+      if (of in said) { of = ""; next }
+      sub(/.* panicked at /, ""); said[of] = "  at " substr($0, 1, 200); left = lines; next
+    }
+    /^stack backtrace:/ || /^note: / || /^test / || /^$/ { of = "" }
+    of != "" && left > 0 { said[of] = said[of] "\n    " substr($0, 1, 300); left-- }
+    match($0, /^test .* \.\.\. FAILED$/) {
+      name = $0; sub(/^test /, "", name); sub(/ \.\.\. FAILED$/, "", name)
+      if (!(name in failed)) { failed[name] = 1; order[++count] = name }
+    }
+    END {
+      for (at = 1; at <= count && at <= most; at++) printf "%s:\n%s\n", order[at], said[order[at]]
+      if (count > most) printf "and %d more\n", count - most
+    }
+  ' "$logs"/*.log
+}
+
 # What the runners said, and what did not run to its end. Fails if anything did.
 summary() {
   local name passed failed broken=0
@@ -249,6 +272,7 @@ summary() {
   failed=$(awk -F '\t' '{ sum += $4 } END { print sum + 0 }' "$logs/results")
   failed=$((failed + broken))
   if [ "$failed" -gt 0 ]; then
+    failures
     while read -r name; do
       if [ "$(outcome "$name")" = failed ]; then echo "FAILED: $name"; fi
     done <"$logs/order"

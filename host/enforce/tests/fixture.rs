@@ -20,7 +20,7 @@ use tread_kube::api::{NodeUpdate, crds};
 use tread_kube::metrics::Metrics;
 use tread_model::digest::Digest;
 use tread_model::protocol::{Disrupts, Limits, Terms};
-use tread_test_bed::{ControlPlane, Shared, eventually, unique};
+use tread_test_bed::{ControlPlane, Shared, answered, eventually, unique};
 
 static BED: Shared = Shared::new(|| {
     ControlPlane::options().with_scheduler().with_simulated_nodes().with_quick_kubelets()
@@ -91,7 +91,7 @@ impl Bed {
     }
 
     async fn make_update(&self, name: &str) {
-        let node: Node = self.api().get(name).await.unwrap();
+        let node = self.node(name).await;
         let owner =
             json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.metadata.uid});
         let update = json!({
@@ -111,16 +111,19 @@ impl Bed {
     }
 
     pub(crate) async fn update(&self, node: &str) -> NodeUpdate {
-        self.api().get(node).await.unwrap()
+        let api = self.api();
+        answered(|| api.get(node)).await.unwrap()
     }
 
     pub(crate) async fn node(&self, name: &str) -> Node {
-        self.api().get(name).await.unwrap()
+        let api = self.api();
+        answered(|| api.get(name)).await.unwrap()
     }
 
     pub(crate) async fn patch_node(&self, name: &str, patch: serde_json::Value) {
         let params = PatchParams::default();
-        self.api::<Node>().patch(name, &params, &Patch::Merge(patch)).await.unwrap();
+        let (api, patch) = (self.api::<Node>(), Patch::Merge(patch));
+        answered(|| api.patch(name, &params, &patch)).await.unwrap();
     }
 
     /// What `kubectl drain` says of a node that it drains, or has drained.
@@ -130,7 +133,8 @@ impl Bed {
             json!({"type": "DrainInProgress", "status": status, "reason": "AdminRequested"});
         let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
         let params = PatchParams::default();
-        self.api::<Node>().patch_status(name, &params, &patch).await.unwrap();
+        let api = self.api::<Node>();
+        answered(|| api.patch_status(name, &params, &patch)).await.unwrap();
     }
 
     /// Waits until nothing of tread's is on a node but its cordon, which is somebody else's now.
@@ -152,7 +156,8 @@ impl Bed {
 
     /// That a node gets the new config, if it has it not.
     pub(crate) async fn aim(&self, node: &str, disrupts: Disrupts) -> Aim {
-        let update = self.api::<NodeUpdate>().get_opt(node).await.unwrap();
+        let api = self.api::<NodeUpdate>();
+        let update = answered(|| api.get_opt(node)).await.unwrap();
         let status = update.and_then(|update| update.status).unwrap_or_default();
         let has = status.current.is_some_and(|it| it.digest == NEW.to_string());
         let drain = Arc::clone(&self.drain);
@@ -211,7 +216,8 @@ impl Bed {
             .await;
         }
         let slots: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.settings.namespace);
-        let slots = slots.get(tread_enforce::SLOTS).await.unwrap().data.unwrap();
+        let slots = answered(|| slots.get(tread_enforce::SLOTS)).await;
+        let slots = slots.unwrap().data.unwrap();
         assert_eq!(slots["slots.json"], "{}");
     }
 
@@ -225,13 +231,15 @@ impl Bed {
     /// Whether a node has neither slot nor Lease.
     async fn is_free(&self, name: &str) -> bool {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.settings.leases);
-        let lease = leases.get_opt(&format!("node-{name}")).await.unwrap();
+        let of_node = format!("node-{name}");
+        let lease = answered(|| leases.get_opt(&of_node)).await.unwrap();
         lease.is_none() && self.slot_is_free(name).await
     }
 
     async fn slot_is_free(&self, name: &str) -> bool {
         let slots: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.settings.namespace);
-        let data = slots.get(tread_enforce::SLOTS).await.unwrap().data.unwrap();
+        let slots = answered(|| slots.get(tread_enforce::SLOTS)).await;
+        let data = slots.unwrap().data.unwrap();
         !data["slots.json"].contains(&format!("\"{name}\""))
     }
 }

@@ -2,7 +2,8 @@
 //! them in the order in which the API server wrote them, and judges each moment. What a killed
 //! API server wrote, and could tell nobody, is read in etcd.
 
-use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -80,6 +81,42 @@ struct Kept {
     prefix: String,
     since: u64,
     reads: Reads,
+    is_up_to_date: IsUpToDate,
+}
+
+/// Whether the watch of a kind has told of all that was written so far.
+type IsUpToDate = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+
+/// What the watch of a kind has told.
+#[derive(Debug, Default)]
+struct Told {
+    /// The newest version.
+    version: u64,
+    /// The UIDs of the objects that are there.
+    there: BTreeSet<String>,
+}
+
+impl Told {
+    fn hears<K: Resource>(&mut self, object: &K, gone: bool) {
+        self.version = self.version.max(version(object));
+        let Some(uid) = object.meta().uid.clone() else { return };
+        if gone {
+            self.there.remove(&uid)
+        } else {
+            self.there.insert(uid)
+        };
+    }
+
+    /// Whether it was told of all these, and of each that is not there any more.
+    fn is_like<K: Resource>(&self, listed: &[K]) -> bool {
+        let there: BTreeSet<_> = listed.iter().filter_map(|it| it.meta().uid.as_ref()).collect();
+        listed.iter().all(|it| version(it) <= self.version)
+            && self.there.iter().all(|uid| there.contains(uid))
+    }
+}
+
+fn version<K: Resource>(object: &K) -> u64 {
+    object.meta().resource_version.as_ref().unwrap().parse().unwrap()
 }
 
 pub(crate) struct Judge {
@@ -134,35 +171,46 @@ impl Judge {
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let (since, task) = watch(api, Arc::clone(&self.facts), fact.clone()).await;
+        let told = Arc::new(Mutex::new(Told::default()));
+        let watch = watch(api.clone(), Arc::clone(&told), Arc::clone(&self.facts), fact.clone());
+        let (since, task) = Box::pin(watch).await;
         self.tasks.push(task);
+        let is_up_to_date = move || {
+            let (api, told) = (api.clone(), Arc::clone(&told));
+            async move {
+                let listed = api.list(&ListParams::default()).await;
+                listed.is_ok_and(|listed| told.lock().unwrap().is_like(&listed.items))
+            }
+            .boxed()
+        };
         let reads =
             move |value: Value, gone: bool| fact(&serde_json::from_value(value).unwrap(), gone);
         let prefix = format!("/registry/{below}");
-        self.kept.push(Kept { prefix, since, reads: Box::new(reads) });
+        let is_up_to_date = Box::new(is_up_to_date);
+        self.kept.push(Kept { prefix, since, reads: Box::new(reads), is_up_to_date });
     }
 
     /// That the laws held at each moment until all slots were seen to be free again.
     pub(crate) async fn holds(&self) {
-        self.ended().await;
+        self.saw_all().await;
         assert_eq!(self.verdict(), Ok(()));
     }
 
     /// The same where nodes failed: such a node keeps its cordon and a slot, and no Lease.
     pub(crate) async fn holds_for_failed_nodes(&self) {
-        self.ended().await;
+        self.saw_all().await;
         assert_eq!(self.judged(Now::judge_failed), Ok(()));
     }
 
     /// The same where somebody removed the slots for a while.
     pub(crate) async fn holds_but_for_slots(&self) {
-        self.ended().await;
+        self.saw_all().await;
         assert_eq!(self.judged(Now::judge_leases), Ok(()));
     }
 
     /// The same where an API server was killed: what it told nobody is taken from etcd.
     pub(crate) async fn holds_by_the_store_of(&self, plane: &ControlPlane) {
-        for Kept { prefix, since, reads } in &self.kept {
+        for Kept { prefix, since, reads, .. } in &self.kept {
             for write in plane.history(prefix, since + 1).unwrap() {
                 let mut value = write.value;
                 // It is not stored.
@@ -174,6 +222,20 @@ impl Judge {
         }
         self.ended().await;
         assert_eq!(self.judged_by_facts(Now::judge), Ok(()));
+    }
+
+    /// Waits for the end, and until each watch told all of it: one of them may be late, and a node
+    /// that is uncordoned before its Lease is given back would look as if it had none.
+    async fn saw_all(&self) {
+        self.ended().await;
+        for kept in &self.kept {
+            eventually("the judge saw all that was written", async || {
+                // One that ended tells nothing more: see `judged`.
+                let has_ended = self.tasks.iter().any(JoinHandle::is_finished);
+                (has_ended || (kept.is_up_to_date)().await).then_some(())
+            })
+            .await;
+        }
     }
 
     async fn ended(&self) {
@@ -458,8 +520,9 @@ fn slots(object: &ConfigMap, _: bool) -> Option<Fact> {
 
 async fn watch<K>(
     api: Api<K>,
+    told: Arc<Mutex<Told>>,
     facts: Facts,
-    fact: impl Fn(&K, bool) -> Option<Fact> + Send + 'static,
+    fact: impl Fn(&K, bool) -> Option<Fact> + Send + Sync + 'static,
 ) -> (u64, JoinHandle<()>)
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -467,7 +530,9 @@ where
     // A kind that was defined a moment ago is not served at once.
     let listed =
         eventually("they are listed", async || api.list(&ListParams::default()).await.ok());
-    let mut from = listed.await.metadata.resource_version.unwrap();
+    let listed = listed.await;
+    listed.items.iter().for_each(|it| told.lock().unwrap().hears(it, false));
+    let mut from = listed.metadata.resource_version.unwrap();
     let since = from.parse().unwrap();
     let task = tokio::spawn(async move {
         loop {
@@ -494,6 +559,7 @@ where
                 if let Some(fact) = fact(&object, gone) {
                     facts.lock().unwrap().insert(from.parse().unwrap(), fact);
                 }
+                told.lock().unwrap().hears(&object, gone);
             }
         }
     });

@@ -71,6 +71,29 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
     }
 }
 
+/// Asks an API server until it says something: where it is too busy to take a connection, a test
+/// that goes on asking is told later.
+///
+/// # Errors
+/// What it refuses; what it failed with for so long that a test would hang.
+pub async fn answered<T, A>(ask: impl Fn() -> A) -> kube::Result<T>
+where
+    A: Future<Output = kube::Result<T>>,
+{
+    let begun = Instant::now();
+    loop {
+        match ask().await {
+            Err(error) if !is_answer(&error) && begun.elapsed() < LONG => {}
+            answer => return answer,
+        }
+        tokio::time::sleep(BETWEEN_LATER).await;
+    }
+}
+
+fn is_answer(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code < 500 && status.code != 429)
+}
+
 /// A name that nothing else on the machine uses, fit for a Kubernetes object.
 pub fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1);

@@ -35,7 +35,7 @@ use tread_kube::metrics::Metrics;
 use tread_kube::watching::Watches;
 use tread_model::read::Input;
 use tread_model::verdict::Layer;
-use tread_test_bed::{ControlPlane, Options, eventually};
+use tread_test_bed::{ControlPlane, Options, answered, eventually};
 
 const ROLE: &str = "machineconfiguration.openshift.io/role";
 
@@ -170,11 +170,13 @@ impl Cluster {
     }
 
     pub(super) async fn rollout(&self) -> Rollout {
-        self.api().get(WORKER).await.unwrap()
+        let api = self.api();
+        answered(|| api.get(WORKER)).await.unwrap()
     }
 
     pub(super) async fn update(&self, node: &str) -> NodeUpdate {
-        self.api().get(node).await.unwrap()
+        let api = self.api();
+        answered(|| api.get(node)).await.unwrap()
     }
 
     /// A replica that acts, whoever else does.

@@ -19,7 +19,7 @@ use tread_kube::watching::Watches;
 const SHOWN: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(15));
 /// What is forbidden is told together, unless the rest takes longer than this.
 const TOGETHER: Duration = Duration::from_secs(2);
-/// How long anything may fail before it is given up.
+/// How long anything may fail before it is given up, and how often it is looked whether tread runs.
 const GIVE_UP: Duration = Duration::from_secs(18);
 /// How many questions to kubectl are written out.
 const MOST_ASKED: usize = 3;
@@ -39,7 +39,7 @@ pub(super) async fn until_ready(
     let begun = Instant::now();
     let (mut shown, mut show_at) = (Vec::new(), begun + SHOWN.0);
     let (mut waiting, mut changed_at) = (Vec::new(), begun);
-    let mut give_up_at = Some(begun + GIVE_UP);
+    let mut give_up_at = begun + GIVE_UP;
     loop {
         let read = watches.reads_changed();
         is_installed(watches)?;
@@ -54,13 +54,15 @@ pub(super) async fn until_ready(
             shown.clone_from(&waiting);
             show_at = now + SHOWN.1;
         }
-        if give_up_at.is_some_and(|at| now >= at) {
-            give_up_at = None;
-            let failing = watches.subscribe().borrow().values().any(|it| it.error.is_some());
+        if now >= give_up_at {
+            give_up_at = now + GIVE_UP;
+            // Without tread nothing will come, whatever else fails for a moment.
+            is_served(client).await?;
+            let all = watches.subscribe().borrow().clone();
+            let failing = all.values().any(|it| it.error.is_some() && !it.synced);
             if failing || !watches.read_errors().is_empty() {
                 bail!("the cluster does not say what is needed:\n  {}", waiting.join("\n  "));
             }
-            is_served(client).await?;
         }
         if now >= changed_at + NO_NEWS {
             bail!(
@@ -71,7 +73,7 @@ pub(super) async fn until_ready(
             );
         }
         let show_at = (shown != waiting).then_some(show_at);
-        let next = [show_at, give_up_at, Some(begun + TOGETHER), Some(changed_at + NO_NEWS)];
+        let next = [show_at, Some(give_up_at), Some(begun + TOGETHER), Some(changed_at + NO_NEWS)];
         let next = next.into_iter().flatten().filter(|at| *at > now).min();
         tokio::select! {
             () = &mut ready => return Ok(()),
