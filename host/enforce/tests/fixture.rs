@@ -26,6 +26,12 @@ static BED: Shared = Shared::new(|| {
     ControlPlane::options().with_scheduler().with_simulated_nodes().with_quick_kubelets()
 });
 
+/// For a test that makes a node anew under its name: kwok may then renew no kubelet's Lease any more, of
+/// whatever node, once two of its workers wrote that node's at once.
+static ANEW: Shared = Shared::new(|| {
+    ControlPlane::options().with_scheduler().with_simulated_nodes().with_quick_kubelets()
+});
+
 pub(crate) const NEW: Digest = Digest([2; 32]);
 pub(crate) const POOL: &str = "worker";
 
@@ -73,7 +79,15 @@ pub(crate) struct Bed {
 impl Bed {
     /// So many nodes, of which so many may be down at a time.
     pub(crate) async fn with(nodes: usize, down: usize) -> Bed {
-        let plane = BED.get().unwrap();
+        Bed::on(BED.get().unwrap(), nodes, down).await
+    }
+
+    /// The same in a control plane that no other test uses.
+    pub(crate) async fn alone(nodes: usize, down: usize) -> Bed {
+        Bed::on(ANEW.get().unwrap(), nodes, down).await
+    }
+
+    async fn on(plane: &'static ControlPlane, nodes: usize, down: usize) -> Bed {
         let client = plane.client().await.unwrap();
         define(&client).await;
         let namespace = plane.namespace("enforce").unwrap();

@@ -157,7 +157,7 @@ async fn a_cordon_without_a_slot_is_not_overlooked() {
 
 #[tokio::test]
 async fn a_node_that_was_deleted_gives_its_slot_back_and_one_of_its_name_begins_anew() {
-    let bed = Arc::new(Bed::with(2, 1).await);
+    let bed = Arc::new(Bed::alone(2, 1).await);
     let (first, second) = (bed.nodes[0].clone(), bed.nodes[1].clone());
     let step = async |node: &str| bed.step(node, Disrupts::Reboot).await;
     assert!(matches!(step(&first).await, Ok(Ended::Waits(Waits::Agent, _) | Ended::Drains(..))));
