@@ -26,8 +26,8 @@ static BED: Shared = Shared::new(|| {
     ControlPlane::options().with_scheduler().with_simulated_nodes().with_quick_kubelets()
 });
 
-/// For a test that makes a node anew under its name: kwok may then renew no kubelet's Lease any more, of
-/// whatever node, once two of its workers wrote that node's at once.
+/// For the test that deletes a node and makes another one of its name. Two workers of kwok may then
+/// write the Lease of that node's kubelet at once, and after that kwok renews the Lease of no node.
 static ANEW: Shared = Shared::new(|| {
     ControlPlane::options().with_scheduler().with_simulated_nodes().with_quick_kubelets()
 });
@@ -82,7 +82,7 @@ impl Bed {
         Bed::on(BED.get().unwrap(), nodes, down).await
     }
 
-    /// The same in a control plane that no other test uses.
+    /// The same apart from the nodes of other tests: see `ANEW`.
     pub(crate) async fn alone(nodes: usize, down: usize) -> Bed {
         Bed::on(ANEW.get().unwrap(), nodes, down).await
     }

@@ -72,7 +72,7 @@ mod tests {
     async fn one_that_panics_is_none_and_the_others_are_made() {
         let planners = Planners::start();
         for number in 0..2 * AT_ONCE {
-            // As a panic is, without its words in the output.
+            // Unwinds as a panic does, and prints nothing.
             let panics = planners.run(|| std::panic::resume_unwind(Box::new("on purpose")));
             let panics: Option<()> = panics.await;
             assert_eq!((panics, planners.run(move || number).await), (None, Some(number)));
