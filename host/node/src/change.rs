@@ -15,6 +15,7 @@ use crate::journal::{JournalError, STATE};
 use crate::left_open::{self, Open};
 use crate::os::{IDS, Wish};
 use crate::prepare::{Label, Ready, Target, Wanted, prepare};
+use crate::shipped::is_as_shipped;
 use crate::tree::{Found, PathError, Tree};
 use kept::Kept;
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,8 @@ pub struct Checked<'c> {
     pub to: Wish,
     /// The differences that an admin accepted.
     pub accepted: Accepted,
+    /// The names that the config sets to what the booted image ships.
+    pub pinned: Vec<Target<'static>>,
 }
 
 impl Checked<'_> {
@@ -166,7 +169,25 @@ pub fn change_to(
     let ready = prepare(tree, &order.id, targets, label)?;
     is_as_compared(&ready, &before, &applied.accepted)?;
     let (from, to, accepted) = (Wish::of(&old), Wish::of(new), applied.accepted);
-    Ok(Checked { ready, differs, from, to, accepted })
+    let pinned = pinned(tree, &after, &accepted)?;
+    Ok(Checked { ready, differs, from, to, accepted, pinned })
+}
+
+/// The names that a config sets to what the booted image ships, but for what an admin accepted there.
+fn pinned(
+    tree: &Tree,
+    config: &Desired<'_>,
+    accepted: &Accepted,
+) -> Result<Vec<Target<'static>>, PathError> {
+    let mut pinned = Vec::new();
+    for path in config.pieces.keys().filter(|it| !accepted.contains_key(*it) && !is_of_others(it)) {
+        if let Some(target) = config.target(path)
+            && is_as_shipped(tree, path, &target.wanted.seen())?
+        {
+            pinned.push(kept::owned(target));
+        }
+    }
+    Ok(pinned)
 }
 
 /// Whether what is replaced is still what was held against the config.
@@ -280,6 +301,8 @@ pub struct Adoption<'c> {
     pub what: Adopt,
     /// Whether the machine booted with this config, and has had no other since.
     pub is_booted: bool,
+    /// The names that the config sets to what the booted image ships.
+    pub pinned: Vec<Target<'static>>,
 }
 
 /// Begins with a node that tread never managed: the config that it is said to have is
@@ -322,7 +345,7 @@ pub fn adopt_keeping(
     let mut plan = None;
     let old = before.config();
     let had = old.as_ref().map(Wish::of);
-    let (found, config, wish) = {
+    let (found, config, wish, pinned) = {
         let config = documents.config()?;
         let digest = crate::documents::digest(&config)?;
         let desired = wanted(&config, host)?;
@@ -378,12 +401,13 @@ pub fn adopt_keeping(
                 plan = (!found.is_empty()).then(|| VerifiablePlan::always_allowed(digest, digest));
             }
         }
-        (found, digest, Wish::of(&config))
+        let pinned = pinned(tree, &desired, &kept.accepted)?;
+        (found, digest, Wish::of(&config), pinned)
     };
     let Kept { originals, accepted, claim } = kept;
     targets.push(Applied::new(documents, accepted, originals).keeping(claim).target());
     let ready = prepare(tree, id, targets, label)?;
-    Ok(Adoption { ready, config, found, plan, wish, had, what, is_booted })
+    Ok(Adoption { ready, config, found, plan, wish, had, what, is_booted, pinned })
 }
 
 /// What becomes of a path that the config applied before had, and the one at hand has not.

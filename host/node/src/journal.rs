@@ -25,7 +25,7 @@ mod stage;
 mod standing;
 
 pub use by_hand::ByHand;
-pub use entry::{Entry, Made, Owned, Prepared};
+pub use entry::{Entry, Made, Owned, Prepared, Shipped};
 pub use error::JournalError;
 pub(crate) use kept::kept;
 pub use log::Note;
@@ -91,7 +91,7 @@ pub fn is_mixed(tree: &Tree) -> Result<bool, JournalError> {
     }
     // Some are, and others not: what is neither was changed by somebody else, and no name is tread's.
     let (mut any_old, mut any_new) = (false, false);
-    for entry in &standing.record.entries {
+    for entry in standing.record.entries.iter().filter(|it| !it.is_held()) {
         let there = match tree.folder(&entry.folder)? {
             Some(folder) => {
                 password::see(&folder, &entry.name, entry).map_err(io_at(&entry.path))?
@@ -263,6 +263,7 @@ impl Journal {
             return Ok(None);
         }
         let direction = standing.direction();
+        self.note_replaced(&standing);
         let Resolved { changed, left, covered, away, failed } = self.resolve(&standing);
         let others = failed.len().saturating_sub(1);
         if let Some((_, error)) = failed.into_iter().next() {
@@ -309,9 +310,34 @@ impl Journal {
         self.settle()
     }
 
+    /// Notes which of the names that a config sets have what the image of this boot ships, before they
+    /// are put back: what started before may have read them.
+    fn note_replaced(&self, standing: &Standing) {
+        let before = self.before(standing);
+        if before.whole || !before.elsewhere || standing.direction() != Direction::Forward {
+            return;
+        }
+        let paths = back::shipped_instead(&self.tree, &standing.record);
+        // A system that does not run has no boot, and boots once all is settled.
+        let Ok(boot) = crate::systemd::boot_id_of(&self.tree) else { return };
+        if !paths.is_empty()
+            && let Err(error) = self.note(&Note::Replaced { boot, paths })
+        {
+            // On a full disk there is room for no note: that keeps no kubelet from starting.
+            tracing::warn!(%error, "that names were put back that the image ships was not noted");
+        }
+    }
+
+    fn before(&self, standing: &Standing) -> Before {
+        Before {
+            staged: standing.notes.contains(&Note::Staged),
+            whole: standing.was_whole_in(etc(&self.tree)),
+            elsewhere: standing.is_in_another_etc(&self.tree),
+        }
+    }
+
     fn resolve(&self, standing: &Standing) -> Resolved {
-        let (record, staged) = (&standing.record, standing.notes.contains(&Note::Staged));
-        let before = Before { staged, whole: standing.was_whole_in(etc(&self.tree)) };
+        let (record, before) = (&standing.record, self.before(standing));
         match standing.direction() {
             Direction::Forward => back::forward(&self.tree, record, before),
             Direction::Undone | Direction::Back => back::back(&self.tree, record, before),

@@ -35,6 +35,7 @@ pub mod presets;
 pub mod program;
 pub mod progress;
 pub mod shadow;
+pub mod shipped;
 pub mod systemd;
 pub mod terms;
 pub mod tree;

@@ -19,7 +19,7 @@ use crate::journal::{Direction, Journal, Note, Settled};
 use crate::json::place;
 use crate::os::{Due, IDS};
 use crate::permits::{Act, NoPermit, Permit};
-use crate::prepare::Ready;
+use crate::prepare::{Ready, Target, hold};
 use crate::progress::{Phase, Progress, StepState};
 use crate::terms::Asked;
 use going::{Going, note_degraded, with};
@@ -85,7 +85,7 @@ impl Node<'_> {
         if self.own_units_first(&journal, &order.others)? {
             change = change_to(&self.tree, self.host, self.label, (order, &config))?;
         }
-        self.begin(&journal, &order.id, (plan, &why), change.ready, due).await
+        self.begin(&journal, (plan, &why), (change.ready, change.pinned), due).await
     }
 
     /// What would forbid to carry an order out: nothing is changed.
@@ -122,7 +122,7 @@ impl Node<'_> {
         if adoption.plan.is_some() && !drained {
             return Err(OperationError::Drain);
         }
-        let (id, config) = (adoption.ready.record.id.clone(), adoption.config);
+        let config = adoption.config;
         // What a machine could not boot with is brought, where it may boot for that.
         let what = match drained && adoption.is_booted && adoption.what == Adopt::Ask {
             true => Adopt::Overwrite,
@@ -131,8 +131,11 @@ impl Node<'_> {
         let due = self.os_adopted(&adoption, (what, drained), waits).await?;
         let plan = due.as_ref().map(|_| VerifiablePlan::always_allowed(config, config));
         match adoption.plan.or(plan) {
-            Some(plan) => self.begin(&journal, &id, (&plan, ""), adoption.ready, due).await,
+            Some(plan) => {
+                self.begin(&journal, (&plan, ""), (adoption.ready, adoption.pinned), due).await
+            }
             None => {
+                let id = adoption.ready.record.id.clone();
                 let reporting = Reporting::new(self, Progress::new(&id, config, &[]));
                 self.write(&journal, &reporting, (&adoption.ready, None)).await?;
                 reporting.phase(Phase::Done, "");
@@ -146,11 +149,13 @@ impl Node<'_> {
     async fn begin(
         &self,
         journal: &Journal,
-        id: &str,
         (plan, instead): (&VerifiablePlan, &str),
-        mut ready: Ready<'_>,
+        (mut ready, pinned): (Ready<'_>, Vec<Target<'static>>),
         os: Option<Due>,
     ) -> Result<Ended, OperationError> {
+        if os.is_some() {
+            hold(&self.tree, &mut ready, pinned, self.label)?;
+        }
         // Without a permit, what waits for a boot stands as it is.
         let permit = match journal.standing()? {
             Some(_) => Some(self.permits.ask(Act::Write).await.map_err(not_permitted)?),
@@ -170,8 +175,10 @@ impl Node<'_> {
         };
         ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
-        let reporting =
-            Reporting::new(self, Progress::new(id, plan.to, &plan.steps).by(plan.digest));
+        let reporting = Reporting::new(
+            self,
+            Progress::new(&ready.record.id, plan.to, &plan.steps).by(plan.digest),
+        );
         reporting.update(|it| it.warning = warning.unwrap_or_default());
         reporting.phase(Phase::Writing, instead);
         let writes = plan.steps.iter().position(|step| *step == Step::Write);
@@ -272,6 +279,12 @@ impl Node<'_> {
             let because = with("it was cut short before anything took effect", settled.covered());
             going.reporting.phase(Phase::WentBack, &because);
             return Ok(Ended::WentBack { because });
+        }
+        // What was put back is noted.
+        if settled.changed
+            && let Some(standing) = journal.standing()?
+        {
+            going.standing = standing;
         }
         going.covered = settled.covered();
         // What others own is theirs to change at any time.

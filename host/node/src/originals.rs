@@ -4,6 +4,7 @@
 use crate::journal::{Owned, STATE};
 use crate::prepare::{Target, Wanted};
 use crate::shadow::{self, Hash, Shadow};
+use crate::shipped;
 use crate::tree::{Kind, Owner, PathError, Tree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -124,10 +125,7 @@ pub fn forget(originals: &Originals, path: &str) -> Option<Target<'static>> {
 
 /// What the system ships for a path below /etc: ostree has it in /usr/etc.
 fn shipped(tree: &Tree, path: &str) -> Result<Wanted<'static>, PathError> {
-    if !path.starts_with("/etc/") {
-        return Ok(Wanted::Absent);
-    }
-    let from = format!("/usr{path}");
+    let Some(from) = shipped::path_of(path) else { return Ok(Wanted::Absent) };
     let failed = |error| PathError::io(&from, error);
     let Some((folder, name)) = tree.place(&from)? else { return Ok(Wanted::Absent) };
     let Some(stat) = folder.stat(name).map_err(failed)? else { return Ok(Wanted::Absent) };

@@ -1,6 +1,10 @@
 //! From what is wanted to what has to change: everything that can be known to go wrong
 //! does so here, before the first byte is written.
 
+mod held;
+
+pub use held::hold;
+
 use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STAGE, STATE, kept};
 use crate::shadow::{self, Hash, Shadow, ShadowError};
 use crate::tree::{Attribute, Folder, Found, Kind, Owner, PathError, Reached, Stat, Tree};
@@ -145,8 +149,9 @@ pub fn prepare<'c>(
             (Wanted::Link { .. }, _) => Prepared::Link { attributes: labelled(&real, Kind::Link)? },
             (Wanted::Password { .. } | Wanted::Absent, _) => Prepared::Nothing,
         };
-        let name = name.to_owned();
-        ready.record.entries.push(Entry { path, folder, name, password_of: None, stage, old, new });
+        let (name, password_of, shipped) = (name.to_owned(), None, None);
+        let entry = Entry { path, folder, name, password_of, stage, old, new, shipped };
+        ready.record.entries.push(entry);
         ready.new.push(prepared);
     }
     stand_apart(&ready.record)?;
@@ -178,7 +183,9 @@ fn password(
     may_be_changed(own.immutable || there.immutable).map_err(failed)?;
     let stage = stages.index(&mut ready.record, &folder, own.mount).map_err(failed)?;
     let (folder, name, password_of) = (folder.path().to_owned(), name.to_owned(), Some(user));
-    ready.record.entries.push(Entry { path, folder, name, password_of, stage, old, new });
+    let shipped = None;
+    let entry = Entry { path, folder, name, password_of, stage, old, new, shipped };
+    ready.record.entries.push(entry);
     ready.new.push(Prepared::Password { hash, day: shadow::today() });
     Ok(())
 }
@@ -253,6 +260,19 @@ struct Stages<'t> {
     tree: &'t Tree,
     id: &'t str,
     of_mounts: BTreeMap<u64, usize>,
+}
+
+impl<'t> Stages<'t> {
+    /// Those of an operation that has some already.
+    fn of(tree: &'t Tree, record: &'t Record) -> Result<Stages<'t>, JournalError> {
+        let mut of_mounts = BTreeMap::new();
+        for (index, path) in record.stages.iter().enumerate() {
+            let Some((parent, _)) = tree.place(path)? else { continue };
+            let own = parent.own_stat().map_err(|error| PathError::io(path, error))?;
+            of_mounts.insert(own.mount, index);
+        }
+        Ok(Stages { tree, id: &record.id, of_mounts })
+    }
 }
 
 impl Stages<'_> {

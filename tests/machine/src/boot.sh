@@ -55,6 +55,9 @@ rmdir /run/outside
 echo "$pid" >&3
 exec 3>&-
 
+step="running what this machine has in place of an initrd"
+if [ -x usr/libexec/initrd ]; then usr/libexec/initrd; fi
+
 step="starting systemd"
 exec setpriv --bounding-set=-sys_time,-sys_module,-sys_rawio,-syslog \
   env -i container=tread PATH=/usr/sbin:/usr/bin:/sbin:/bin \

@@ -99,7 +99,7 @@ impl Kept {
 }
 
 /// A target that outlives the config that it was made of.
-fn owned(target: Target<'_>) -> Target<'static> {
+pub(super) fn owned(target: Target<'_>) -> Target<'static> {
     let wanted = match target.wanted {
         Wanted::File { bytes, owner } => Wanted::File { bytes: bytes.into_owned().into(), owner },
         Wanted::Link { target } => Wanted::Link { target },

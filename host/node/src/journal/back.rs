@@ -1,6 +1,6 @@
 //! From wherever an operation was cut short to its new state, or to its old one.
 
-use super::entry::Entry;
+use super::entry::{Entry, Shipped};
 use super::error::{JournalError, io_at};
 use super::meddled;
 use super::names::{new_name, old_name};
@@ -9,6 +9,7 @@ use super::place::put;
 use super::record::Record;
 use super::stage;
 use crate::shadow::Lock;
+use crate::shipped;
 use crate::tree::{Folder, Found, PathError, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -47,6 +48,26 @@ pub(super) struct Before {
     /// Whether every name had the state that holds: what differs now was changed by somebody else,
     /// and stays.
     pub(super) whole: bool,
+    /// Whether the `/etc` is that of another deployment than the one in which it was written.
+    pub(super) elsewhere: bool,
+}
+
+/// The paths that a config sets, and that have what the image of this boot ships there.
+pub(super) fn shipped_instead(tree: &Tree, record: &Record) -> Vec<String> {
+    let is_instead = |entry: &&Entry| {
+        let there = || {
+            let Some(folder) = way(tree, &entry.folder).ok()? else { return Some(Found::Absent) };
+            folder.see(&entry.name).ok()
+        };
+        let is_other = |there: Found| there != entry.new && is_as_shipped(tree, entry, &there);
+        entry.shipped == Some(Shipped::Config) && there().is_some_and(is_other)
+    };
+    record.entries.iter().filter(is_instead).map(|entry| entry.path.clone()).collect()
+}
+
+/// Whether a name that had what one image ships has what the image of this boot ships.
+fn is_as_shipped(tree: &Tree, entry: &Entry, there: &Found) -> bool {
+    entry.shipped.is_some() && shipped::is_as_shipped(tree, &entry.path, there).is_ok_and(|it| it)
 }
 
 /// Every name gets its new state. What cannot keeps nothing else from it.
@@ -128,10 +149,10 @@ fn resolve<'r>(
                 continue;
             }
         }
-        let states = (wrong, right, before.whole);
+        let states = (wrong, right, before);
         match resolve_one(tree, stage, entry, states, (index, staged.as_deref())) {
             Ok(Became::Already) => {
-                let is_to_go = *right == Found::Absent && *wrong == entry.new;
+                let is_to_go = *right == Found::Absent && *wrong == entry.new && !entry.is_held();
                 if is_to_go && there.is_some_and(|stage| is_covered(tree, entry, stage)) {
                     resolved.covered.push(index);
                 }
@@ -204,20 +225,31 @@ fn resolve_one(
     tree: &Tree,
     stage: &Result<Option<Folder>, PathError>,
     entry: &Entry,
-    (wrong, right, was_whole): (&Found, &Found, bool),
+    (wrong, right, before): (&Found, &Found, Before),
     (index, staged): (usize, Option<&str>),
 ) -> Result<Became, JournalError> {
-    let Some(folder) = way(tree, &entry.folder)? else {
-        let is_gone = *right == Found::Absent;
-        return Ok(if is_gone { Became::Already } else { Became::Left });
+    let way = way(tree, &entry.folder)?;
+    let there = match &way {
+        Some(folder) => password::see(folder, &entry.name, entry).map_err(io_at(&entry.path))?,
+        None => Found::Absent,
     };
-    let there = password::see(&folder, &entry.name, entry).map_err(io_at(&entry.path))?;
     if there == *right {
         return Ok(Became::Already);
     }
-    if was_whole || there != *wrong {
+    let is_shipped = before.elsewhere && is_as_shipped(tree, entry, &there);
+    if is_shipped && entry.shipped == Some(Shipped::Image) && *right == entry.new {
+        return Ok(Became::Already);
+    }
+    if before.whole || (!is_shipped && there != *wrong) {
         return Ok(Became::Left);
     }
+    let folder = match way {
+        Some(folder) => folder,
+        // The image of this boot ships nothing below this folder.
+        None if is_shipped => tree.folder_made(&entry.folder)?,
+        None => return Ok(Became::Left),
+    };
+    let wrong = if is_shipped { &there } else { wrong };
     let stage = match stage {
         Ok(Some(stage)) => stage,
         Ok(None) => return Ok(Became::Left),

@@ -23,6 +23,27 @@ pub struct Entry {
     pub old: Found,
     /// What is there afterwards.
     pub new: Found,
+    /// Said where what is there afterwards is what the booted image ships, and the next boot brings
+    /// another deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shipped: Option<Shipped>,
+}
+
+impl Entry {
+    /// Whether the name stays as it is in this deployment, and is only put back in another one.
+    pub fn is_held(&self) -> bool {
+        self.old == self.new
+    }
+}
+
+/// Whose a name is that has what the booted image ships.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shipped {
+    /// The config's: it stays as it is, whatever another image ships.
+    Config,
+    /// The image's: no config has it any more, so that it becomes what another image ships.
+    Image,
 }
 
 /// A folder that an operation makes.

@@ -34,6 +34,14 @@ pub enum Note {
         /// In which `/etc`, as above.
         etc: u64,
     },
+    /// In the `/etc` of another deployment, these names had what its image ships, and get what the
+    /// config sets.
+    Replaced {
+        /// The boot in which that was.
+        boot: String,
+        /// Which.
+        paths: Vec<String>,
+    },
     /// It was reported that the node is not well and that tread does nothing more by itself.
     Degraded {
         /// The boot in which that was.

@@ -31,7 +31,8 @@ pub(super) fn all(
         }
         touched.insert(folder.path().to_owned(), folder);
     }
-    for (index, entry) in record.entries.iter().enumerate() {
+    let changes = |(_, entry): &(usize, &Entry)| !entry.is_held();
+    for (index, entry) in record.entries.iter().enumerate().filter(changes) {
         let folder = folder_of(tree, entry)?;
         place(&folder, stage_of(stages, entry)?, entry, index)?;
         touched.insert(folder.path().to_owned(), folder);
@@ -120,6 +121,16 @@ pub(super) fn put(
 /// Whether every name still has what was put there.
 pub(super) fn check(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(), JournalError> {
     for (index, entry) in record.entries.iter().enumerate() {
+        if entry.is_held() {
+            let there = match tree.folder(&entry.folder)? {
+                Some(folder) => folder.see(&entry.name).map_err(io_at(&entry.path))?,
+                None => Found::Absent,
+            };
+            match there == entry.new {
+                true => continue,
+                false => return Err(JournalError::Changed { path: entry.path.clone() }),
+            }
+        }
         let folder = folder_of(tree, entry)?;
         let stage = stage_of(stages, entry)?;
         let untouched = || {

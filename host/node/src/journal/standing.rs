@@ -40,8 +40,9 @@ impl Standing {
 
     /// The last note of how far it came.
     pub fn last(&self) -> Option<&Note> {
-        let says_how_far =
-            |note: &&Note| !matches!(note, Note::Degraded { .. } | Note::Whole { .. });
+        let says_how_far = |note: &&Note| {
+            !matches!(note, Note::Degraded { .. } | Note::Whole { .. } | Note::Replaced { .. })
+        };
         self.notes.iter().rev().find(says_how_far)
     }
 

@@ -9,6 +9,7 @@ mod attacks;
 mod away;
 mod disk;
 mod give_up;
+mod held;
 mod kept;
 mod labels;
 mod meddled;
@@ -18,7 +19,7 @@ mod power;
 mod syncs;
 
 use super::*;
-use crate::prepare::{Ready, Target, Wanted, prepare};
+use crate::prepare::{Ready, Target, Wanted, hold, prepare};
 use crate::shadow::{self, Hash};
 use crate::tree::cut::Cut;
 use crate::tree::{Attribute, Kind, Owner};

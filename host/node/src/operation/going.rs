@@ -7,9 +7,10 @@ use crate::permits::{Act, Permit};
 use crate::progress::Phase;
 use tokio::time::Instant;
 use tread_model::plan::Step;
+use tread_model::text::listed;
 
 /// The most boots that an operation asks for: one for its plan or for a step that failed,
-/// and one more to go back.
+/// and one more to go back. Where a new image ships something else than its config sets, one more.
 const MOST_BOOTS: usize = 2;
 
 /// What is said of a node that waits for a boot.
@@ -102,9 +103,12 @@ impl Going<'_> {
                 Err(Stopped::CutOff(why)) => return self.goes_back_cut_off(&why).await,
             }
         }
-        if is_planned && (missing.is_some() || !self.was_booted()) {
-            let instead = self.kept.instead.clone();
-            return self.boots(&instead).await;
+        let why = match is_planned && (missing.is_some() || !self.was_booted()) {
+            true => Some(self.kept.instead.clone()),
+            false => self.was_read_too_early().filter(|_| missing.is_none()),
+        };
+        if let Some(why) = why {
+            return self.boots(&why).await;
         }
         self.reporting.absorbed();
         self.reporting.phase(Phase::Proving, &self.why_it_booted());
@@ -132,6 +136,31 @@ impl Going<'_> {
         }
     }
 
+    /// Which names had what a new image ships until they were put back in this boot, and what follows;
+    /// nothing where none had.
+    fn was_read_too_early(&self) -> Option<String> {
+        let (boot, why) = self.replaced()?;
+        (*boot == self.boot)
+            .then(|| format!("{why}, and the node boots once more for what read it before"))
+    }
+
+    /// In which boot names were put back that a new image ships, and which.
+    fn replaced(&self) -> Option<(&String, String)> {
+        self.standing.notes.iter().rev().find_map(|note| match note {
+            Note::Replaced { boot, paths } => {
+                let paths = listed(paths, 10);
+                let why = "the new OS image ships something else than the config sets for";
+                Some((boot, format!("{why} {paths}: that was put back")))
+            }
+            _ => None,
+        })
+    }
+
+    /// How many boots this operation may ask for.
+    fn most_boots(&self) -> usize {
+        MOST_BOOTS + usize::from(self.replaced().is_some())
+    }
+
     /// What failed before the boot, and what is waited for now; nothing where all went well.
     fn why_it_booted(&self) -> String {
         let failed = self.standing.notes.iter().rev().find_map(|note| match note {
@@ -144,7 +173,7 @@ impl Going<'_> {
             Some(failed) => format!(
                 "{failed}; the node booted for that, and goes back unless these units are well within {limit} s: {units}"
             ),
-            None => String::new(),
+            None => self.replaced().map(|(_, why)| why).unwrap_or_default(),
         }
     }
 
@@ -254,8 +283,9 @@ impl Going<'_> {
     async fn boots(self: Box<Self>, because: &str) -> Result<Ended, OperationError> {
         let asked = self.asked();
         let is_asked_for = asked.contains(&self.boot.as_str());
-        if !is_asked_for && asked.len() >= MOST_BOOTS {
-            let why = format!("{because}; {MOST_BOOTS} boots were asked for already");
+        let most = self.most_boots();
+        if !is_asked_for && asked.len() >= most {
+            let why = format!("{because}; {most} boots were asked for already");
             return self.degraded(&why).await;
         }
         // The permit for one boot covers the one by which the node goes back: from the cluster
@@ -268,7 +298,8 @@ impl Going<'_> {
             .notes
             .iter()
             .any(|note| matches!(note, Note::Degraded { boot } if !was_before(boot)));
-        let is_permitted = asked.iter().any(|boot| *boot != self.boot);
+        let goes_back = self.standing.direction() == Direction::Back;
+        let is_permitted = goes_back && asked.iter().any(|boot| *boot != self.boot);
         let asks = match (was_reported, is_permitted) {
             (true, _) => Asks::WhateverComes,
             (false, false) => Asks::UnlessCutOff,

@@ -26,7 +26,7 @@ impl Permits for NoBoot {
     fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
         Box::pin(async move {
             match act {
-                Act::Boot { .. } => Err(NoPermit::NotNow("not now".to_owned())),
+                Act::Boot { because } => Err(NoPermit::NotNow(format!("not now: {because}"))),
                 Act::Write | Act::Unit { .. } => Ok(Permit::FOREVER),
             }
         })

@@ -2,6 +2,7 @@
 //! for rpm-ostree and bootc and keep their state over real boots.
 
 mod by_itself;
+mod defaults;
 mod failures;
 
 use crate::carrying::NoWrite;

@@ -4,13 +4,17 @@ use super::{NEW, OLD, config, host};
 use crate::node::{decided, plan};
 use std::time::{Duration, Instant};
 use tread_model::plan::Step;
-use tread_test_machine::Machine;
+use tread_test_machine::{Builder, Machine};
 
-const TREAD: &str = env!("CARGO_BIN_EXE_tread-node");
+pub(super) const TREAD: &str = env!("CARGO_BIN_EXE_tread-node");
 
 /// One that boots by itself, and that tread is to manage.
 fn machine() -> Machine {
-    let machine = host(&["rpm-ostree"])
+    started(host(&["rpm-ostree"]))
+}
+
+pub(super) fn started(host: Builder) -> Machine {
+    let machine = host
         .file("/etc/a.conf", "one")
         .link(
             "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
@@ -26,16 +30,16 @@ fn machine() -> Machine {
 }
 
 /// Waits until the operation is over.
-fn is_proved(machine: &Machine) {
+pub(super) fn is_proved(machine: &Machine) {
     let operation = machine.root().unwrap().join("var/lib/tread/node/operation");
     machine.wait_for("the proof", || operation.symlink_metadata().is_err()).unwrap();
 }
 
-fn put(machine: &Machine, path: &str, text: &str) {
+pub(super) fn put(machine: &Machine, path: &str, text: &str) {
     std::fs::write(machine.root().unwrap().join(path), text).unwrap();
 }
 
-fn tread(machine: &Machine, args: &[&str]) -> String {
+pub(super) fn tread(machine: &Machine, args: &[&str]) -> String {
     let argv: Vec<&str> = [TREAD, "node"].iter().chain(args).copied().collect();
     machine.run_well(argv).unwrap()
 }

@@ -3,6 +3,8 @@
 # /var/lib/stand-in, and what is staged is below /run until the machine goes down in order.
 #
 #   deployments/ID/{image,arguments,packages,removed}   what can be booted
+#   deployments/ID/{etc,usr-etc}                        its /etc, and what its image ships there
+#   ships/TAG                                           what the image with this tag ships, where that is asked for
 #   order                                               their ids; the first is booted next
 #   fault                                               what goes wrong, a word a line
 #   log                                                 what was told
@@ -26,7 +28,14 @@ copy() {
   echo "$number" >"$home/number"
   new=os-$number.0
   rm -rf "$all/$new"
-  cp -r "$all/$(next)" "$all/$new"
+  cp -a "$all/$(next)" "$all/$new"
+  rm -rf "$all/$new/etc"
+}
+has_image() {
+  echo "$1" >"$all/$new/image"
+  [ -d "$home/ships/${1##*:}" ] || return 0
+  rm -rf "$all/$new/usr-etc"
+  cp -a "$home/ships/${1##*:}" "$all/$new/usr-etc"
 }
 stage() { echo "$new" >"$staged"; }
 
@@ -58,8 +67,42 @@ hostile() {
   fails broken && { echo 'the daemon does not answer' >&2; exit 1; }
   true
 }
+is_same() {
+  [ "$(stat -c '%f %u %g' "$1")" = "$(stat -c '%f %u %g' "$2" 2>/dev/null)" ] || return 1
+  if [ -L "$1" ]; then [ "$(readlink "$1")" = "$(readlink "$2")" ]; fi
+  if [ -f "$1" ]; then cmp -s "$1" "$2"; fi
+}
+# As ostree does: what differs from what the booted image ships goes along, and all else is as the new
+# one ships it. It looks at what images ship alone: /etc has a thousand files, and a machine that goes
+# down waits for this.
+merge() {
+  cp -a /etc "$1/etc"
+  (cd /usr/etc && find . -depth -mindepth 1) | while read -r path; do
+    if [ -d "/usr/etc/$path" ]; then
+      [ -e "$1/usr-etc/$path" ] || rmdir --ignore-fail-on-non-empty "$1/etc/$path"
+    elif is_same "/etc/$path" "/usr/etc/$path"; then
+      rm "$1/etc/$path"
+    fi
+  done
+  (cd "$1/usr-etc" && find . -mindepth 1) | while read -r path; do
+    if [ -d "$1/usr-etc/$path" ]; then mkdir -p "$1/etc/$path"; continue; fi
+    # It is another one here, or was removed here.
+    if [ -e "$1/etc/$path" ] || { [ -e "/usr/etc/$path" ] && [ ! -e "/etc/$path" ]; }; then continue; fi
+    cp -a "$1/usr-etc/$path" "$1/etc/$path"
+  done
+}
+# Each deployment has an /etc of its own.
+mount_etc() {
+  if [ ! -d "$1/etc" ]; then
+    cp -a /etc "$1/etc"
+    cp -a /usr/etc "$1/usr-etc"
+  fi
+  mount --bind "$1/etc" /etc
+  mount --bind "$1/usr-etc" /usr/etc
+}
 finalize() {
   [ -e "$staged" ] || return 0
+  if [ -d "$home/ships" ]; then merge "$all/$(cat "$staged")"; fi
   { cat "$staged"; echo "$booted"; } >"$home/order.next"
   mv "$home/order.next" "$home/order"
   rm "$staged"
@@ -68,12 +111,15 @@ finalize() {
 [ "$program" = stand-in ] || echo "$program $*" >>"$home/log"
 case "$program $*" in
   "stand-in boot")
+    # Some do so before systemd starts.
+    [ ! -e /run/stand-in/booted ] || exit 0
     mkdir -p /run/stand-in
     booted=$(head -n 1 "$home/order")
     echo "$booted" >/run/stand-in/booted
     : >/run/ostree-booted
     echo "BOOT_IMAGE=/vmlinuz $(say "$booted" arguments)" >/run/stand-in/cmdline
     mount --bind /run/stand-in/cmdline /proc/cmdline
+    if [ -d "$home/ships" ]; then mount_etc "$all/$booted"; fi
     ;;
   "stand-in finalize") finalize ;;
   "rpm-ostree status --json")
@@ -116,7 +162,7 @@ case "$program $*" in
     slowly
     grep -qx "$3" "$home/fetched" || { echo 'this would need the network' >&2; exit 1; }
     copy
-    echo "${3#ostree-unverified-registry:}" >"$all/$new/image"
+    has_image "${3#ostree-unverified-registry:}"
     stage
     ;;
   "rpm-ostree install "* | "rpm-ostree uninstall "* | "rpm-ostree override "*)
@@ -160,7 +206,7 @@ case "$program $*" in
     fails fetch && { echo 'manifest unknown' >&2; exit 1; }
     slowly
     copy
-    echo "$2" >"$all/$new/image"
+    has_image "$2"
     stage
     ;;
   *)

@@ -1,0 +1,181 @@
+//! Names that have what the booted image ships, in the `/etc` of another image's deployment.
+
+use super::*;
+
+const ENABLED: &str = "systemd/system/multi-user.target.wants/a.service";
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What the config sets to what the booted image ships.
+fn pinned() -> Vec<Target<'static>> {
+    vec![
+        file("/etc/changed.conf", "old"),
+        file("/etc/gone.d/set.conf", "old"),
+        absent("/etc/new.d/unwanted.conf"),
+        file("/etc/set.conf", "old"),
+        link(&format!("/etc/{ENABLED}"), "/etc/a.service"),
+        absent("/etc/unwanted.conf"),
+    ]
+}
+
+/// Which of them another image ships otherwise.
+const REPLACED: [&str; 6] = [
+    "/etc/changed.conf",
+    "/etc/gone.d/set.conf",
+    "/etc/new.d/unwanted.conf",
+    "/etc/set.conf",
+    "/etc/systemd/system/multi-user.target.wants/a.service",
+    "/etc/unwanted.conf",
+];
+
+/// A system on which the config has something else for two of what its image ships, and writes both
+/// as the image ships them: one is the config's afterwards, the other one the image's.
+fn written() -> Bed {
+    let bed = Bed::new();
+    bed.folder(STATE);
+    bed.file(BOOT, "02eec978-0e89-4d9d-a39e-34f1f6880f14\n");
+    for etc in ["/etc", "/usr/etc"] {
+        let word = if etc == "/etc" { "mine" } else { "old" };
+        bed.file(&format!("{etc}/set.conf"), "old");
+        bed.file(&format!("{etc}/gone.d/set.conf"), "old");
+        bed.link(&format!("{etc}/{ENABLED}"), "/etc/a.service");
+        bed.file(&format!("{etc}/changed.conf"), word);
+        bed.file(&format!("{etc}/left.conf"), word);
+    }
+    let changes = vec![
+        file("/etc/added.conf", "added"),
+        file("/etc/changed.conf", "old"),
+        file("/etc/left.conf", "old"),
+    ];
+    let tree = bed.tree();
+    let mut ready = prepare(&tree, "1", changes, &no_label).unwrap();
+    hold(&tree, &mut ready, pinned(), &no_label).unwrap();
+    ready.record.order = serde_json::json!({"steps": []});
+    let journal = Journal::open(&tree).unwrap();
+    journal.write(&ready.record, &ready.new).unwrap();
+    assert!(!is_mixed(&tree).unwrap());
+    bed
+}
+
+/// The node boots into another image, as ostree makes its `/etc`: what the old image shipped is gone.
+fn in_another_image() -> Bed {
+    let bed = written();
+    copy(&bed.path("/etc"), &bed.path("/other"));
+    for etc in ["/other", "/usr/etc"] {
+        std::fs::remove_dir_all(bed.path(&format!("{etc}/gone.d"))).unwrap();
+        std::fs::remove_file(bed.path(&format!("{etc}/{ENABLED}"))).unwrap();
+        for name in
+            ["set.conf", "changed.conf", "left.conf", "unwanted.conf", "new.d/unwanted.conf"]
+        {
+            bed.file(&format!("{etc}/{name}"), "new");
+        }
+    }
+    std::fs::remove_dir_all(bed.path("/etc")).unwrap();
+    std::fs::rename(bed.path("/other"), bed.path("/etc")).unwrap();
+    bed
+}
+
+fn texts(bed: &Bed) -> [Option<String>; 7] {
+    [
+        "set.conf",
+        "gone.d/set.conf",
+        "changed.conf",
+        "left.conf",
+        "added.conf",
+        "unwanted.conf",
+        "new.d/unwanted.conf",
+    ]
+    .map(|name| bed.text(&format!("/etc/{name}")))
+}
+
+fn has(words: [&str; 7]) -> [Option<String>; 7] {
+    words.map(|word| (!word.is_empty()).then(|| word.to_owned()))
+}
+
+fn is_enabled(bed: &Bed) -> bool {
+    std::fs::read_link(bed.path(&format!("/etc/{ENABLED}")))
+        .is_ok_and(|it| it.ends_with("a.service"))
+}
+
+#[test]
+fn what_another_image_ships_is_replaced_by_what_the_config_sets_wherever_that_is_killed() {
+    let whole = Cut::never();
+    let bed = in_another_image();
+    Journal::open(&bed.witnessed(whole.clone())).unwrap().settle().unwrap();
+    assert!(whole.seen() > 20, "{}", whole.seen());
+    for at in 0..=whole.seen() {
+        let bed = in_another_image();
+        assert_eq!(texts(&bed), has(["new", "", "new", "new", "added", "new", "new"]));
+        if let Ok(journal) = Journal::open(&bed.witnessed(Cut::at(at))) {
+            let _ = journal.settle();
+        }
+        let journal = Journal::open(&bed.tree()).unwrap();
+        let settled = journal.settle().unwrap().unwrap();
+        assert_eq!((settled.direction, settled.left), (Direction::Forward, Vec::new()), "at {at}");
+        assert_eq!(texts(&bed), has(["old", "old", "old", "new", "added", "", ""]), "at {at}");
+        assert!(is_enabled(&bed), "at {at}");
+        let notes = journal.standing().unwrap().unwrap().notes;
+        let named = notes.iter().find_map(|note| match note {
+            Note::Replaced { paths, .. } => Some(paths.clone()),
+            _ => None,
+        });
+        let mut named = named.unwrap_or_else(|| panic!("at {at}: {notes:?}"));
+        named.sort();
+        assert_eq!(named, REPLACED, "at {at}");
+        // From now on somebody else changed what differs.
+        bed.file("/etc/set.conf", "new");
+        assert_eq!(journal.settle().unwrap().unwrap().left, ["/etc/set.conf"], "at {at}");
+    }
+}
+
+#[test]
+fn what_somebody_else_wrote_is_no_image_s_and_is_left_and_named() {
+    let bed = in_another_image();
+    bed.file("/etc/set.conf", "mine");
+    let settled = Journal::open(&bed.tree()).unwrap().settle().unwrap().unwrap();
+    assert_eq!(settled.left, ["/etc/set.conf"]);
+    assert_eq!(bed.text("/etc/set.conf").as_deref(), Some("mine"));
+}
+
+#[test]
+fn in_the_etc_that_was_written_nothing_is_held() {
+    let bed = written();
+    bed.file("/etc/set.conf", "new");
+    bed.file("/usr/etc/set.conf", "new");
+    let journal = Journal::open(&bed.tree()).unwrap();
+    let settled = journal.settle().unwrap().unwrap();
+    assert_eq!((settled.changed, settled.left), (false, vec!["/etc/set.conf".to_owned()]));
+}
+
+#[test]
+fn what_is_taken_back_in_another_image_is_what_the_config_before_had() {
+    for settled_first in [false, true] {
+        let bed = in_another_image();
+        let journal = Journal::open(&bed.tree()).unwrap();
+        if settled_first {
+            journal.settle().unwrap();
+        }
+        let settled = journal.take_back("it was not well", false).unwrap().unwrap();
+        assert_eq!(settled.left, Vec::<String>::new());
+        assert_eq!(texts(&bed), has(["old", "old", "mine", "mine", "", "", ""]));
+        assert!(is_enabled(&bed));
+        journal.finish().unwrap();
+        assert_eq!(bed.names(STATE), ["lock"]);
+    }
+}
+
+#[test]
+fn what_somebody_changed_since_it_was_looked_at_is_not_held() {
+    let bed = Bed::new();
+    bed.folder(STATE);
+    for etc in ["/etc", "/usr/etc"] {
+        bed.file(&format!("{etc}/set.conf"), "old");
+    }
+    let tree = bed.tree();
+    let held = |pinned: Vec<Target<'static>>| {
+        let mut ready = prepare(&tree, "1", Vec::new(), &no_label).unwrap();
+        hold(&tree, &mut ready, pinned, &no_label).unwrap();
+        ready.record.entries.into_iter().map(|it| it.path).collect::<Vec<_>>()
+    };
+    assert_eq!(held(vec![file("/etc/set.conf", "old")]), ["/etc/set.conf"]);
+    assert_eq!(held(vec![file("/etc/set.conf", "other")]), Vec::<String>::new());
+}
