@@ -14,7 +14,7 @@ use crate::drift::{Accepted, Drift, Kind, drift, is_of_others, see};
 use crate::journal::{JournalError, STATE};
 use crate::left_open::{self, Open};
 use crate::os::{IDS, Wish};
-use crate::prepare::{Label, Ready, Target, Wanted, prepare};
+use crate::prepare::{Label, Pinned, Ready, Target, Wanted, prepare};
 use crate::shipped::is_as_shipped;
 use crate::tree::{Found, PathError, Tree};
 use kept::Kept;
@@ -113,7 +113,7 @@ pub struct Checked<'c> {
     /// The differences that an admin accepted.
     pub accepted: Accepted,
     /// The names that the config sets to what the booted image ships.
-    pub pinned: Vec<Target<'static>>,
+    pub pinned: Pinned,
 }
 
 impl Checked<'_> {
@@ -162,32 +162,37 @@ pub fn change_to(
         return Err(OrderError::Drifted(found));
     }
     let open = left_open::open(&old, new, &applied.originals);
-    let targets = Targets { tree, before: &before, after: &after, applied: &applied, open: &open };
-    let mut targets = targets.all(order, &differs)?;
+    let all = Targets { tree, before: &before, after: &after, applied: &applied, open: &open };
+    let mut targets = all.all(order, &differs)?;
     let links = host.left_open(&targets, &open.units);
     left_open::add(&mut targets, links, &after);
     let ready = prepare(tree, &order.id, targets, label)?;
     is_as_compared(&ready, &before, &applied.accepted)?;
+    let stays = |path: &str| applied.accepted.contains_key(path) && all.is_left(path);
+    let pinned = pinned(tree, &after, stays, order.others.iter())?;
     let (from, to, accepted) = (Wish::of(&old), Wish::of(new), applied.accepted);
-    let pinned = pinned(tree, &after, &accepted)?;
     Ok(Checked { ready, differs, from, to, accepted, pinned })
 }
 
-/// The names that a config sets to what the booted image ships, but for what an admin accepted there.
-fn pinned(
+/// The names that a config sets to what the booted image ships, but for those at which something else
+/// `stays`, as an admin accepted it.
+fn pinned<'o>(
     tree: &Tree,
     config: &Desired<'_>,
-    accepted: &Accepted,
-) -> Result<Vec<Target<'static>>, PathError> {
-    let mut pinned = Vec::new();
-    for path in config.pieces.keys().filter(|it| !accepted.contains_key(*it) && !is_of_others(it)) {
+    stays: impl Fn(&str) -> bool,
+    others: impl Iterator<Item = &'o Target<'static>>,
+) -> Result<Pinned, PathError> {
+    let mut targets = Vec::new();
+    for path in config.pieces.keys().filter(|path| !is_of_others(path) && !stays(path)) {
         if let Some(target) = config.target(path)
             && is_as_shipped(tree, path, &target.wanted.seen())?
         {
-            pinned.push(kept::owned(target));
+            targets.push(kept::owned(target));
         }
     }
-    Ok(pinned)
+    let others = others.map(|target| &target.path);
+    let owned = config.pieces.keys().chain(others).cloned().collect();
+    Ok(Pinned { targets, owned })
 }
 
 /// Whether what is replaced is still what was held against the config.
@@ -302,7 +307,7 @@ pub struct Adoption<'c> {
     /// Whether the machine booted with this config, and has had no other since.
     pub is_booted: bool,
     /// The names that the config sets to what the booted image ships.
-    pub pinned: Vec<Target<'static>>,
+    pub pinned: Pinned,
 }
 
 /// Begins with a node that tread never managed: the config that it is said to have is
@@ -328,6 +333,7 @@ pub fn adopt_keeping(
     of_os: &[Drift],
 ) -> Result<Adoption<'static>, OrderError> {
     let (id, documents, what) = order;
+    let own = others.clone();
     let mut targets = others;
     let mut kept = Kept::default();
     let before = match Applied::read(tree) {
@@ -401,7 +407,8 @@ pub fn adopt_keeping(
                 plan = (!found.is_empty()).then(|| VerifiablePlan::always_allowed(digest, digest));
             }
         }
-        let pinned = pinned(tree, &desired, &kept.accepted)?;
+        let stays = |path: &str| kept.accepted.contains_key(path);
+        let pinned = pinned(tree, &desired, stays, own.iter())?;
         (found, digest, Wish::of(&config), pinned)
     };
     let Kept { originals, accepted, claim } = kept;

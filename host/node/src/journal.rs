@@ -317,14 +317,16 @@ impl Journal {
         if before.whole || !before.elsewhere || standing.direction() != Direction::Forward {
             return;
         }
-        let paths = back::shipped_instead(&self.tree, &standing.record);
         // A system that does not run has no boot, and boots once all is settled.
         let Ok(boot) = crate::systemd::boot_id_of(&self.tree) else { return };
+        let known = standing.replaced_in(&boot);
+        let mut paths = back::shipped_instead(&self.tree, &standing.record);
+        paths.retain(|path| !known.contains(path.as_str()));
         if !paths.is_empty()
             && let Err(error) = self.note(&Note::Replaced { boot, paths })
         {
             // On a full disk there is room for no note: that keeps no kubelet from starting.
-            tracing::warn!(%error, "that names were put back that the image ships was not noted");
+            tracing::warn!(%error, "that names are put back that the image ships was not noted");
         }
     }
 

@@ -19,7 +19,7 @@ use crate::journal::{Direction, Journal, Note, Settled};
 use crate::json::place;
 use crate::os::{Due, IDS};
 use crate::permits::{Act, NoPermit, Permit};
-use crate::prepare::{Ready, Target, hold};
+use crate::prepare::{Pinned, Ready, hold};
 use crate::progress::{Phase, Progress, StepState};
 use crate::terms::Asked;
 use going::{Going, note_degraded, with};
@@ -150,7 +150,7 @@ impl Node<'_> {
         &self,
         journal: &Journal,
         (plan, instead): (&VerifiablePlan, &str),
-        (mut ready, pinned): (Ready<'_>, Vec<Target<'static>>),
+        (mut ready, pinned): (Ready<'_>, Pinned),
         os: Option<Due>,
     ) -> Result<Ended, OperationError> {
         if os.is_some() {

@@ -3,7 +3,7 @@
 
 mod held;
 
-pub use held::hold;
+pub use held::{Pinned, hold};
 
 use crate::journal::{Entry, JournalError, Made, Owned, Prepared, Record, STAGE, STATE, kept};
 use crate::shadow::{self, Hash, Shadow, ShadowError};

@@ -6,22 +6,31 @@ use crate::tree::{Found, PathError, Tree};
 
 const FOLDER: &str = "/usr/etc";
 
-/// Where the image has what it ships for a path; nothing where it ships nothing there.
+/// Where the image would have what it ships for a path below `/etc`; nothing for another path, and
+/// for a password.
 pub fn path_of(path: &str) -> Option<String> {
     let is_below = path.starts_with("/etc/") && shadow::user_of(path).is_none();
     is_below.then(|| format!("/usr{path}"))
 }
 
-/// Whether this is what the booted image ships for a path; of a system whose images ship no `/etc`
-/// nothing is.
+/// Whether this is what the booted image ships for a path: a file, a link, or nothing. Of a system
+/// whose images ship no `/etc` nothing is, nor is what a link leads out of there.
 pub fn is_as_shipped(tree: &Tree, path: &str, seen: &Found) -> Result<bool, PathError> {
     let Some(shipped) = path_of(path) else { return Ok(false) };
-    if tree.folder(FOLDER)?.is_none() {
+    if *seen == Found::Other || tree.folder(FOLDER)?.is_none() {
         return Ok(false);
     }
-    let there = match tree.place(&shipped)? {
-        Some((folder, name)) => folder.see(name).map_err(|it| PathError::io(&shipped, it))?,
-        None => Found::Absent,
+    let there = match tree.place(&shipped) {
+        Ok(Some((folder, _))) if !is_below(folder.path(), FOLDER) => return Ok(false),
+        Ok(Some((folder, name))) => folder.see(name).map_err(|it| PathError::io(&shipped, it))?,
+        // Something else is in the place of a folder.
+        Ok(None) | Err(PathError::NoWay { .. } | PathError::Circle { .. }) => Found::Absent,
+        Err(error) => return Err(error),
     };
     Ok(there == *seen)
+}
+
+/// Whether a folder is another one, or below it.
+pub fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

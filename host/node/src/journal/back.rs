@@ -136,6 +136,7 @@ fn resolve<'r>(
         let there = stage.as_ref().ok().and_then(Option::as_ref);
         let path = record.stages.get(entry.stage).filter(|_| there.is_none());
         if path.is_some_and(|path| before.staged && stage::is_away(tree, path))
+            && !entry.is_held()
             && may_be_away(tree, entry, right)
         {
             resolved.away.push(index);
@@ -158,7 +159,12 @@ fn resolve<'r>(
                 }
             }
             Ok(Became::Now(folder)) => drop(touched.insert(folder.path().to_owned(), folder)),
+            // What differs from the config is found by whoever proves the node.
+            Ok(Became::Left) if entry.is_held() => {}
             Ok(Became::Left) => resolved.left.push(index),
+            Err(error) if entry.is_held() => {
+                tracing::warn!(%error, "a name that the new image ships was not put back");
+            }
             Err(error) => resolved.failed.push((Place::Entry(index), error)),
         }
     }

@@ -5,7 +5,7 @@ use crate::tree::{Attribute, Found, Owner};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One name that changes, as the journal keeps it.
+/// One name that changes, or is held, as the journal keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// As the config has it.

@@ -31,8 +31,7 @@ pub(super) fn all(
         }
         touched.insert(folder.path().to_owned(), folder);
     }
-    let changes = |(_, entry): &(usize, &Entry)| !entry.is_held();
-    for (index, entry) in record.entries.iter().enumerate().filter(changes) {
+    for (index, entry) in changed(record) {
         let folder = folder_of(tree, entry)?;
         place(&folder, stage_of(stages, entry)?, entry, index)?;
         touched.insert(folder.path().to_owned(), folder);
@@ -53,6 +52,11 @@ pub(super) fn renew(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(
         }
     }
     Ok(())
+}
+
+/// The entries that change in this deployment.
+fn changed(record: &Record) -> impl Iterator<Item = (usize, &Entry)> {
+    record.entries.iter().enumerate().filter(|(_, entry)| !entry.is_held())
 }
 
 fn place(folder: &Folder, stage: &Folder, entry: &Entry, index: usize) -> Result<(), JournalError> {
@@ -120,17 +124,7 @@ pub(super) fn put(
 
 /// Whether every name still has what was put there.
 pub(super) fn check(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(), JournalError> {
-    for (index, entry) in record.entries.iter().enumerate() {
-        if entry.is_held() {
-            let there = match tree.folder(&entry.folder)? {
-                Some(folder) => folder.see(&entry.name).map_err(io_at(&entry.path))?,
-                None => Found::Absent,
-            };
-            match there == entry.new {
-                true => continue,
-                false => return Err(JournalError::Changed { path: entry.path.clone() }),
-            }
-        }
+    for (index, entry) in changed(record) {
         let folder = folder_of(tree, entry)?;
         let stage = stage_of(stages, entry)?;
         let untouched = || {

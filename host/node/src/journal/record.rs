@@ -23,7 +23,7 @@ pub struct Record {
     pub stages: Vec<String>,
     /// The folders that are made, each after the one that it stands in.
     pub made: Vec<Made>,
-    /// The names that change.
+    /// The names that change, and those that are held.
     pub entries: Vec<Entry>,
 }
 

@@ -5,6 +5,7 @@ use super::log::{self, Note};
 use super::names::{LOG, MOST, OPERATION, RECORD};
 use super::record::{Head, Record, SCHEMA};
 use crate::tree::{Folder, Tree};
+use std::collections::BTreeSet;
 use tread_model::digest::Digest;
 
 /// How an operation stands that was cut short.
@@ -70,6 +71,15 @@ impl Standing {
             _ => None,
         });
         committed.zip(etc(tree)).is_some_and(|(committed, there)| committed != there)
+    }
+
+    /// The names that had what the image of a boot ships, and are put back in it.
+    pub fn replaced_in(&self, this: &str) -> BTreeSet<&str> {
+        let replaced = self.notes.iter().filter_map(|note| match note {
+            Note::Replaced { boot, paths } if boot == this => Some(paths),
+            _ => None,
+        });
+        replaced.flatten().map(String::as_str).collect()
     }
 
     pub(super) fn is_finished(&self) -> bool {

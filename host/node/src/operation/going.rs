@@ -140,20 +140,19 @@ impl Going<'_> {
     /// nothing where none had.
     fn was_read_too_early(&self) -> Option<String> {
         let (boot, why) = self.replaced()?;
-        (*boot == self.boot)
-            .then(|| format!("{why}, and the node boots once more for what read it before"))
+        let why = || format!("{why}, and the node boots once more for what read it before");
+        (*boot == self.boot).then(why)
     }
 
     /// In which boot names were put back that a new image ships, and which.
     fn replaced(&self) -> Option<(&String, String)> {
-        self.standing.notes.iter().rev().find_map(|note| match note {
-            Note::Replaced { boot, paths } => {
-                let paths = listed(paths, 10);
-                let why = "the new OS image ships something else than the config sets for";
-                Some((boot, format!("{why} {paths}: that was put back")))
-            }
+        let boot = self.standing.notes.iter().rev().find_map(|note| match note {
+            Note::Replaced { boot, .. } => Some(boot),
             _ => None,
-        })
+        })?;
+        let paths: Vec<&str> = self.standing.replaced_in(boot).into_iter().collect();
+        let why = "the new OS image ships something else than the config sets for";
+        Some((boot, format!("{why} {}: that is put back", listed(&paths, 10))))
     }
 
     /// How many boots this operation may ask for.

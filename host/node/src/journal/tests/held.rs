@@ -1,6 +1,8 @@
 //! Names that have what the booted image ships, in the `/etc` of another image's deployment.
 
 use super::*;
+use crate::prepare::Pinned;
+use crate::shipped::is_as_shipped;
 
 const ENABLED: &str = "systemd/system/multi-user.target.wants/a.service";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -27,6 +29,11 @@ const REPLACED: [&str; 6] = [
     "/etc/unwanted.conf",
 ];
 
+fn of_config(targets: Vec<Target<'static>>) -> Pinned {
+    let owned = targets.iter().map(|target| target.path.clone()).collect();
+    Pinned { targets, owned }
+}
+
 /// A system on which the config has something else for two of what its image ships, and writes both
 /// as the image ships them: one is the config's afterwards, the other one the image's.
 fn written() -> Bed {
@@ -48,7 +55,7 @@ fn written() -> Bed {
     ];
     let tree = bed.tree();
     let mut ready = prepare(&tree, "1", changes, &no_label).unwrap();
-    hold(&tree, &mut ready, pinned(), &no_label).unwrap();
+    hold(&tree, &mut ready, of_config(pinned()), &no_label).unwrap();
     ready.record.order = serde_json::json!({"steps": []});
     let journal = Journal::open(&tree).unwrap();
     journal.write(&ready.record, &ready.new).unwrap();
@@ -123,27 +130,54 @@ fn what_another_image_ships_is_replaced_by_what_the_config_sets_wherever_that_is
         assert_eq!(named, REPLACED, "at {at}");
         // From now on somebody else changed what differs.
         bed.file("/etc/set.conf", "new");
-        assert_eq!(journal.settle().unwrap().unwrap().left, ["/etc/set.conf"], "at {at}");
+        bed.file("/etc/added.conf", "mine");
+        assert_eq!(journal.settle().unwrap().unwrap().left, ["/etc/added.conf"], "at {at}");
+        assert_eq!(bed.text("/etc/set.conf").as_deref(), Some("new"), "at {at}");
+    }
+}
+
+/// Each is found by the proof: the node goes back.
+#[test]
+fn what_somebody_else_put_in_place_of_a_held_name_stays_and_stops_nothing() {
+    type Puts = fn(&Bed);
+    let all: [Puts; 3] = [
+        |bed| bed.file("/etc/set.conf", "mine"),
+        // As the new image ships it.
+        |bed| {
+            for path in ["/etc/set.conf", "/usr/etc/set.conf"] {
+                std::fs::remove_file(bed.path(path)).unwrap();
+                bed.folder(path);
+            }
+        },
+        |bed| {
+            for path in ["/etc/gone.d", "/usr/etc/gone.d"] {
+                bed.file(path, "no folder");
+            }
+        },
+    ];
+    for puts in all {
+        let bed = in_another_image();
+        puts(&bed);
+        let before = (bed.text("/etc/set.conf"), bed.text("/etc/gone.d"));
+        let journal = Journal::open(&bed.tree()).unwrap();
+        let settled = journal.settle().unwrap().unwrap();
+        assert_eq!(settled.left, Vec::<String>::new());
+        assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("old"));
+        let after = (bed.text("/etc/set.conf"), bed.text("/etc/gone.d"));
+        let is_put_back = before.0.as_deref() == Some("new");
+        assert!(before == after || (is_put_back && before.1 == after.1), "{before:?}, {after:?}");
     }
 }
 
 #[test]
-fn what_somebody_else_wrote_is_no_image_s_and_is_left_and_named() {
-    let bed = in_another_image();
-    bed.file("/etc/set.conf", "mine");
-    let settled = Journal::open(&bed.tree()).unwrap().settle().unwrap().unwrap();
-    assert_eq!(settled.left, ["/etc/set.conf"]);
-    assert_eq!(bed.text("/etc/set.conf").as_deref(), Some("mine"));
-}
-
-#[test]
-fn in_the_etc_that_was_written_nothing_is_held() {
+fn in_the_etc_that_was_written_nothing_is_put_back() {
     let bed = written();
     bed.file("/etc/set.conf", "new");
     bed.file("/usr/etc/set.conf", "new");
     let journal = Journal::open(&bed.tree()).unwrap();
     let settled = journal.settle().unwrap().unwrap();
-    assert_eq!((settled.changed, settled.left), (false, vec!["/etc/set.conf".to_owned()]));
+    assert_eq!((settled.changed, settled.left), (false, Vec::new()));
+    assert_eq!(bed.text("/etc/set.conf").as_deref(), Some("new"));
 }
 
 #[test]
@@ -164,7 +198,7 @@ fn what_is_taken_back_in_another_image_is_what_the_config_before_had() {
 }
 
 #[test]
-fn what_somebody_changed_since_it_was_looked_at_is_not_held() {
+fn only_what_is_of_the_etc_of_the_deployment_and_as_it_was_looked_at_is_held() {
     let bed = Bed::new();
     bed.folder(STATE);
     for etc in ["/etc", "/usr/etc"] {
@@ -173,9 +207,32 @@ fn what_somebody_changed_since_it_was_looked_at_is_not_held() {
     let tree = bed.tree();
     let held = |pinned: Vec<Target<'static>>| {
         let mut ready = prepare(&tree, "1", Vec::new(), &no_label).unwrap();
-        hold(&tree, &mut ready, pinned, &no_label).unwrap();
+        hold(&tree, &mut ready, of_config(pinned), &no_label).unwrap();
         ready.record.entries.into_iter().map(|it| it.path).collect::<Vec<_>>()
     };
     assert_eq!(held(vec![file("/etc/set.conf", "old")]), ["/etc/set.conf"]);
     assert_eq!(held(vec![file("/etc/set.conf", "other")]), Vec::<String>::new());
+    // Two paths of one place, and one that a link leads out of /etc.
+    bed.folder("/etc/b");
+    bed.link("/etc/a", "b");
+    bed.file("/var/out/x", "out");
+    bed.link("/etc/out", "/var/out");
+    assert_eq!(
+        held(vec![absent("/etc/a/x"), absent("/etc/b/x"), file("/etc/out/x", "out")]),
+        ["/etc/a/x"]
+    );
+}
+
+#[test]
+fn where_the_image_has_a_file_in_place_of_a_folder_it_ships_nothing_below() {
+    let bed = Bed::new();
+    bed.file("/usr/etc/foo", "a file");
+    bed.folder("/usr/etc/bar");
+    bed.link("/usr/etc/out", "/var/out");
+    bed.file("/var/out/x", "out");
+    let is_shipped = |path: &str, seen: &Found| is_as_shipped(&bed.tree(), path, seen).unwrap();
+    assert!(is_shipped("/etc/foo/x", &Found::Absent));
+    assert!(!is_shipped("/etc/bar", &Found::Other), "nobody compares folders");
+    let out = file("/etc/out/x", "out").wanted.seen();
+    assert!(!is_shipped("/etc/out/x", &out) && !is_shipped("/etc/out/x", &Found::Absent));
 }
