@@ -131,8 +131,8 @@ impl Held {
                  itself once they are taken away; or else mend the selectors of the pools"
             ),
             Held::Unplaced(pool, broken) => format!(
-                "Mend spec.nodeSelector of {}: it joins pool {pool} by itself then, and tread pools admit \
-                 {node} --pool {pool} lets nobody in before",
+                "Mend {}, of which tread pools says why: it joins pool {pool} by itself then, and tread pools \
+                 admit {node} --pool {pool} lets nobody in before",
                 listed(broken, 5)
             ),
             _ => format!(
@@ -168,7 +168,7 @@ impl fmt::Display for Held {
             }
             Held::Unplaced(_, broken) => write!(
                 f,
-                "the nodeSelector of {} cannot be read, and until it is mended no node is placed in any pool",
+                "{} or its spec.nodeSelector cannot be read, and until that is mended no node is placed in any pool",
                 listed(broken, 5)
             ),
             Held::Elsewhere(pool, place) => {
