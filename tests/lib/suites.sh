@@ -163,10 +163,11 @@ suite_model() {
   cargo test --no-fail-fast --locked "${packages[@]}" --features tread-guest-sdk/toml
 }
 
+# More tests than there are cores: a machine waits for boots and units three quarters of its time.
 suite_node() {
   local package selection=(--locked)
   for package in "${need_machine[@]}"; do selection+=(--package "$package"); done
-  cargo test --no-fail-fast "${selection[@]}"
+  cargo test --no-fail-fast "${selection[@]}" -- --test-threads 4
 }
 
 suite_tests() {
@@ -186,7 +187,7 @@ suite_tests() {
 suite_cluster() {
   cluster_selection
   cargo_for_tests test --no-run "${selection[@]}" "${targets[@]}" "${of_bed[@]}" \
-    --test product --test enforce --test service --test agent_of_a_cluster
+    --test product --test enforce --test service --test registry_child --test agent_of_a_cluster
   # What runs on hosts. By itself a test has cargo build it, which waits for whatever else is built
   # beside, while control planes and machines wait for the test.
   local static
@@ -203,7 +204,7 @@ suite_cluster() {
   # nobody beside it: so several programs run at a time, and more tests than there are cores. Those
   # of product wait longest, for what an installation waits for.
   local name pids=() failed=0
-  for name in product enforce service others; do
+  for name in product enforce service child others; do
     "tests_of_$name" >"$logs/cluster-$name.log" 2>&1 &
     pids+=($!)
   done
@@ -229,6 +230,10 @@ tests_of_service() {
   tests_of_cluster 2 --test service
 }
 
+tests_of_child() {
+  tests_of_cluster 1 --test registry_child
+}
+
 tests_of_others() {
   local failed=0
   tests_of_cluster 2 --test agent_of_a_cluster || failed=1
@@ -251,7 +256,7 @@ cluster_selection() {
   local package file
   selection=(--package tread)
   for package in "${need_bed[@]}"; do selection+=(--package "$package"); done
-  targets=(--lib --bins --test kube --test cluster --test shared_plans --test front --test registry_child)
+  targets=(--lib --bins --test kube --test cluster --test shared_plans --test front)
   of_bed=()
   for file in tests/bed/tests/*.rs; do of_bed+=(--test "$(basename "$file" .rs)"); done
 }
