@@ -107,17 +107,7 @@ pub fn prepare<'c>(
             return Err(JournalError::TooLong { path });
         }
         let failed = |error| JournalError::from(PathError::io(&path, error));
-        let (folder, name) = Tree::split(&path)?;
-        let Reached { folder, missing } = tree.reach(folder)?;
-        let there = match missing.is_empty() {
-            true => folder.stat(name).map_err(failed)?,
-            false => None,
-        };
-        let own = folder.own_stat().map_err(failed)?;
-        let old = match there {
-            Some(_) => folder.see(name).map_err(failed)?,
-            None => Found::Absent,
-        };
+        let Place { folder, missing, name, there, own, old } = place(tree, &path)?;
         let new = wanted.seen();
         if old == new {
             continue;
@@ -156,6 +146,35 @@ pub fn prepare<'c>(
     }
     stand_apart(&ready.record)?;
     Ok(ready)
+}
+
+/// What stands under a path.
+struct Place<'p> {
+    /// The last folder on the way that is there.
+    folder: Folder,
+    /// The ones after it, which are not.
+    missing: Vec<String>,
+    name: &'p str,
+    there: Option<Stat>,
+    /// The folder's own.
+    own: Stat,
+    old: Found,
+}
+
+fn place<'p>(tree: &Tree, path: &'p str) -> Result<Place<'p>, PathError> {
+    let failed = |error| PathError::io(path, error);
+    let (folder, name) = Tree::split(path)?;
+    let Reached { folder, missing } = tree.reach(folder)?;
+    let there = match missing.is_empty() {
+        true => folder.stat(name).map_err(failed)?,
+        false => None,
+    };
+    let own = folder.own_stat().map_err(failed)?;
+    let old = match there {
+        Some(_) => folder.see(name).map_err(failed)?,
+        None => Found::Absent,
+    };
+    Ok(Place { folder, missing, name, there, own, old })
 }
 
 /// Has one field of /etc/shadow changed, if it differs.

@@ -1,10 +1,10 @@
 //! Names that have what the booted image ships: another image may ship something else there, which the
 //! next boot would bring.
 
-use super::{Label, Ready, Stages, Target, Wanted, stand_apart};
+use super::{Label, Place, Ready, Stages, Target, Wanted, place, stand_apart};
 use crate::journal::{Entry, JournalError, Prepared, Shipped, kept};
 use crate::shipped::{is_as_shipped, is_below};
-use crate::tree::{Found, Kind, PathError, Reached, Tree};
+use crate::tree::{Kind, PathError, Tree};
 use std::collections::BTreeSet;
 
 const ETC: &str = "/etc";
@@ -56,18 +56,8 @@ fn hold_one(
 ) -> Result<(), JournalError> {
     let Target { path, wanted, .. } = target;
     let failed = |error| JournalError::from(PathError::io(&path, error));
-    let (folder, name) = Tree::split(&path)?;
-    let Reached { folder, missing } = tree.reach(folder)?;
-    let there = match missing.is_empty() {
-        true => folder.stat(name).map_err(failed)?,
-        false => None,
-    };
-    let own = folder.own_stat().map_err(failed)?;
+    let Place { folder, missing, name, there, own, old } = place(tree, &path)?;
     let new = wanted.seen();
-    let old = match there {
-        Some(_) => folder.see(name).map_err(failed)?,
-        None => Found::Absent,
-    };
     let mut real = folder.path().trim_end_matches('/').to_owned();
     for name in &missing {
         real = format!("{real}/{name}");
