@@ -563,7 +563,8 @@ fn bench_measures_made_up_changes_that_match_the_claims() {
         let offered: Vec<u64> = calls.iter().map(|it| it["changes"].as_u64().unwrap()).collect();
         assert_eq!(offered, counts, "{name}");
         for times in calls.iter().map(|it| &it["times"]).chain([&found["instantiate"]]) {
-            assert_eq!(times["runs"], 20);
+            // On a busy machine a row ends by its time.
+            assert!((1..=20).contains(&times["runs"].as_u64().unwrap()), "{times}");
             let ranks = ["p50Nanos", "p90Nanos", "p99Nanos", "maxNanos"];
             let ranks: Vec<u64> = ranks.iter().map(|it| times[it].as_u64().unwrap()).collect();
             assert!(ranks.is_sorted() && ranks[0] > 0, "{times}");
