@@ -40,6 +40,8 @@ pub(crate) struct Kept {
     /// because it was closed as done while it waited for a boot, or because somebody let the machine
     /// in that it was to bring to its config. A boot brings the rest of its changes into effect.
     pub(crate) gone: Option<String>,
+    /// In which boot it did, where that is known.
+    pub(crate) gone_in: Option<String>,
     /// What was written of it last, by its digest.
     pub(crate) written: Option<String>,
 }
@@ -68,12 +70,12 @@ impl Kept {
     /// What stays valid once the node was deleted and made anew under its name: earlier orders
     /// count no more, except the operation whose changes are on the disk.
     pub(crate) fn anew(self) -> Kept {
-        let Kept { begun, gone, taken, mut ended, brings, .. } = self;
+        let Kept { begun, gone, gone_in, taken, mut ended, brings, .. } = self;
         let is_gone = |operation: &String| gone.as_ref() == Some(operation);
         ended.retain(|it| is_gone(&it.operation));
         let taken = taken.filter(|it| is_gone(&it.operation)).map(|it| Taken { token: 0, ..it });
         let brings = brings.filter(|(operation, _)| is_gone(operation));
-        Kept { begun, taken, ended, gone, brings, ..Kept::default() }
+        Kept { begun, taken, ended, gone, gone_in, brings, ..Kept::default() }
     }
 
     /// Notes that the node has only a part of a config, under a name and a digest that no config
@@ -101,10 +103,15 @@ impl Kept {
 
     /// What was left of it is done.
     pub(crate) fn is_whole(&mut self) {
-        self.gone = None;
+        (self.gone, self.gone_in) = (None, None);
         if self.current.as_ref().is_some_and(|current| current.digest.is_empty()) {
             (self.current, self.written) = (None, None);
         }
+    }
+
+    /// Whether the node booted since something ended unfinished here, or nobody knows that.
+    pub(crate) fn has_booted_since(&self, boot: Option<&String>) -> bool {
+        self.gone_in.as_ref().zip(boot).is_none_or(|(then, now)| then != now)
     }
 
     /// What the protocol asks of it.

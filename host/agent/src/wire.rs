@@ -56,6 +56,9 @@ struct Inner {
     /// The number of its last question.
     number: Cell<u64>,
     adoption: RefCell<Option<Adoption>>,
+    /// Nobody has looked since its start, or since an operation ended, whether the node has what it is
+    /// said to have.
+    unchecked: Cell<bool>,
     /// The revision at which all was said again.
     said_again: RefCell<Option<String>>,
     /// Listening and saying: both end with this.
@@ -105,6 +108,7 @@ pub fn start(tree: &Tree, settings: Settings, client: Client) -> Result<Wire, St
         asks: Cell::default(),
         number: Cell::new(number),
         adoption: RefCell::default(),
+        unchecked: Cell::new(true),
         said_again: RefCell::default(),
         _tasks: tasks,
     })))
@@ -170,6 +174,7 @@ impl Inner {
             let is = heard.borrow_and_update().clone();
             self.settles()?;
             self.is_whole()?;
+            self.still_has_it()?;
             let mut again = None;
             match is {
                 Heard::Nothing => {}
@@ -413,6 +418,7 @@ impl Inner {
             false => (UpdatePhase::WentBack, "it was cut short, and nothing of it stands any more"),
         };
         self.keeps.change(|kept| becomes(kept, phase, because))?;
+        self.unchecked.set(true);
         self.report_status()
     }
 
@@ -422,17 +428,49 @@ impl Inner {
             return Ok(());
         }
         let last = Progress::read(&self.tree).map_err(io::Error::other)?;
-        match last.is_some_and(|last| matches!(last.phase, Ended::Done | Ended::WentBack)) {
-            true => self.keeps.change(Kept::is_whole),
-            false => Ok(()),
+        let is_whole = match last.map(|last| last.phase) {
+            Some(Ended::Done) => true,
+            // One that went back without a boot left running what was running.
+            Some(Ended::WentBack) => {
+                self.keeps.get().has_booted_since(self.says.borrow().boot.as_ref())
+            }
+            _ => false,
+        };
+        if is_whole { self.keeps.change(Kept::is_whole) } else { Ok(()) }
+    }
+
+    /// Looks once, at the start and after each end, whether the node still has what it is said to have.
+    /// An operation that was done may go back in a later boot, and one that gives up another goes back to
+    /// what that left.
+    fn still_has_it(&self) -> io::Result<()> {
+        if !self.unchecked.get() || stands(&self.tree).map_err(io::Error::other)? {
+            return Ok(());
+        }
+        self.unchecked.set(false);
+        let Some(current) = self.keeps.get().current.filter(|it| !it.digest.is_empty()) else {
+            return Ok(());
+        };
+        match self.applied() {
+            Some(applied) if applied != current.digest => {
+                tracing::warn!(
+                    config = current.name,
+                    "the node has another config than was said of it"
+                );
+                self.keeps.change(|kept| (kept.current, kept.written) = (None, None))
+            }
+            _ => Ok(()),
         }
     }
 
     /// Whether this config was applied here last.
     fn has(&self, config: &ConfigName) -> bool {
-        let applied = Applied::read(&self.tree).ok().flatten();
-        let is = applied.and_then(|it| digest(&it.documents.config().ok()?).ok());
-        is.is_some_and(|is| is.to_string() == config.digest)
+        self.applied().is_some_and(|is| is == config.digest)
+    }
+
+    /// The digest of the config that was applied here last.
+    fn applied(&self) -> Option<String> {
+        let applied = Applied::read(&self.tree).ok().flatten()?;
+        Some(digest(&applied.documents.config().ok()?).ok()?.to_string())
     }
 
     fn says(&self, message: &str) {
@@ -492,6 +530,7 @@ impl Inner {
         }
         let message = progress.map(steps::message).unwrap_or_default();
         if now.is_end() {
+            self.unchecked.set(true);
             let mut says = self.says.borrow_mut();
             says.step.clear();
             says.message.clear();

@@ -3,6 +3,7 @@
 use crate::cluster::{Cluster, config, disk, operation, order, reload, within};
 use futures::FutureExt as _;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,10 +12,13 @@ use tread_kube::agents::Instructions;
 use tread_kube::api::node_update::{NodeUpdateStatus, UpdateDisrupts, UpdatePhase, UpdateStage};
 use tread_model::plan::Step;
 use tread_node::agent::{Orders as _, Permits as _};
+use tread_node::applied::Applied;
 use tread_node::clock::since_boot;
+use tread_node::documents::{Document, Documents};
 use tread_node::journal::STATE;
 use tread_node::orders::{Does, Given};
 use tread_node::permits::{Act, NoPermit};
+use tread_node::prepare::Wanted;
 use tread_node::progress::{Phase, Progress, Reporter as _, StepState};
 use tread_node::tree::Tree;
 use tread_test_bed::eventually;
@@ -643,12 +647,52 @@ async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordere
     cluster.knows.instruct(of_the_new(1, UpdateDisrupts::Reboot));
     let given = next(&again).await;
     assert_eq!((given.id.as_str(), given.gives_up.as_ref()), (operation(1).as_str(), Some(&id)));
+    // It goes back before it boots: what runs is what ran before.
+    let back = progress(&given.id, Phase::WentBack);
+    back.write(&tree).unwrap();
+    again.ended(&given.id, Some(&back)).await.unwrap();
+    cluster.knows.instruct(of_the_new(2, UpdateDisrupts::Reboot));
+    let given = next(&again).await;
+    assert_eq!((given.id.as_str(), given.gives_up.as_ref()), (operation(2).as_str(), Some(&id)));
     let done = progress(&given.id, Phase::Done);
     done.write(&tree).unwrap();
     again.ended(&given.id, Some(&done)).await.unwrap();
     let has = |it: &NodeUpdateStatus| it.current.clone().filter(|it| !it.digest.is_empty());
     assert_eq!(cluster.says("what it has", has).await, config("two").name);
-    cluster.knows.instruct(of_the_new(2, UpdateDisrupts::Reboot));
+    cluster.knows.instruct(of_the_new(3, UpdateDisrupts::Reboot));
     let given = next(&again).await;
-    assert_eq!((given.id, given.gives_up), (operation(2), None));
+    assert_eq!((given.id, given.gives_up), (operation(3), None));
+}
+
+#[tokio::test]
+async fn a_node_that_went_back_in_a_later_boot_says_of_no_config_that_it_has_it() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, tree) = agent(&cluster).await;
+    drop(tree.private_folder(STATE).unwrap());
+    cluster.knows.instruct(go(1));
+    let given = next(&wire).await;
+    cluster.knows.permits(Ok(60_000));
+    within("a permit", wire.ask(&given.id, &Act::Write)).await.unwrap();
+    // Done but for a boot, which somebody else causes later.
+    let done = progress(&given.id, Phase::Done);
+    done.write(&tree).unwrap();
+    wire.ended(&given.id, Some(&done)).await.unwrap();
+    let has = |it: &NodeUpdateStatus| it.current.clone();
+    assert_eq!(cluster.says("what it has", has).await, config("two").name);
+    drop(wire);
+
+    // In that boot it went back, and its agent begins anew.
+    let document = Document { name: "a.json".to_owned(), text: config("one").text };
+    let applied = Applied::new(Documents(vec![document]), BTreeMap::new(), BTreeMap::new());
+    let target = applied.target();
+    let Wanted::File { bytes, .. } = &target.wanted else { panic!("it is a file") };
+    let path = cluster.path("disk").join(target.path.trim_start_matches('/'));
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+    let (wire, _) = agent(&cluster).await;
+    tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        () = cluster.says("that it has none", |it| it.current.is_none().then_some(())) => {}
+    }
 }

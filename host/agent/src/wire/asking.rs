@@ -130,8 +130,8 @@ impl Inner {
 
     /// The rest is for the node's next order that boots.
     fn keeps_gone(&self, operation: &str) {
-        let gone = Some(operation.to_owned());
-        if let Err(error) = self.keeps.change(|kept| kept.gone = gone) {
+        let gone = (Some(operation.to_owned()), self.says.borrow().boot.clone());
+        if let Err(error) = self.keeps.change(|kept| (kept.gone, kept.gone_in) = gone) {
             tracing::error!(%error, operation, "that it is unfinished could not be kept: no later order completes it by itself");
         }
     }
