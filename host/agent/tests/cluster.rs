@@ -343,6 +343,7 @@ pub(crate) fn order(
         go_since: None,
         withdrawn: false,
         drain_since: None,
+        leaves_pods: None,
         plan: Some(serde_json::to_value(plan).unwrap()),
     };
     Instructions {

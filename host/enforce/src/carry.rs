@@ -46,7 +46,7 @@ pub(crate) async fn carry_out(
         Act::WriteOrder { order, .. } => write_order(settings, read, &order, aim).await,
         Act::Cordon { operation, stamp, within } => {
             skip_remediation(settings, aim).await;
-            let leaves = aim.drain.leaves_balancers.is_some() && !aim.is_alone;
+            let leaves = aim.drain.leaves_balancers.is_some() && !aim.is_alone_for(&read.update);
             let marks = match leaves {
                 true => balancers::leaves(&read.node, operation, read.seen.now),
                 false => Marks::default(),
@@ -183,6 +183,7 @@ async fn write_order(
     if written.escalated.is_none() {
         written.escalated = order::escalated_by(read.seen.report, order, now);
     }
+    written.leaves_pods = order::leaves_pods(&written, before, aim.is_alone);
     written.failed_at = order::failed_at(&read.update, &written, now);
     update.spec.order = Some(written);
     order::set_cordon(&mut update, order.cordon);

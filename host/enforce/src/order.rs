@@ -109,8 +109,23 @@ pub(crate) fn written(
         withdrawn,
         go_since,
         drain_since,
+        leaves_pods: None,
         plan,
     }
+}
+
+/// Whether an order whose drain has begun leaves the node's pods on it. It was decided when the drain
+/// began: other nodes that go away or get a taint meanwhile make no boot without a drain of it.
+pub(crate) fn leaves_pods(
+    order: &UpdateOrder,
+    before: Option<&UpdateOrder>,
+    is_alone: bool,
+) -> Option<bool> {
+    let since = order.drain_since.as_ref()?;
+    let same_drain = |before: &&UpdateOrder| {
+        before.operation == order.operation && before.drain_since.as_ref() == Some(since)
+    };
+    Some(before.filter(same_drain).and_then(|before| before.leaves_pods).unwrap_or(is_alone))
 }
 
 /// When an order became one that boots since a step failed, if only its agent still knows that: the
@@ -250,6 +265,39 @@ mod tests {
         assert_eq!(since(&written(&other, Some(&third), &target, None, at(40))), None);
         // One that boots from the beginning did not fail before.
         assert_eq!(since(&written(&again, Some(&first), &target, None, at(40))), None);
+    }
+
+    #[test]
+    fn whether_pods_are_left_is_decided_when_a_drain_begins_and_stays_so() {
+        let target = Target { name: "r".to_owned(), digest: Digest([1; 32]), plan: None };
+        let at = |second: u64| Time(Duration::from_secs(second));
+        let drains = |operation, hands_on: Option<u64>| Order {
+            operation: Operation(operation),
+            disrupts: Disrupts::Reboot,
+            stage: Stage::Prepare,
+            given: false,
+            hands_on: hands_on.map(at),
+            ..softly(&target)
+        };
+        let next = |order: &Order, before: Option<&UpdateOrder>, (second, is_alone)| {
+            let mut order = written(order, before, &target, None, at(second));
+            order.leaves_pods = leaves_pods(&order, before, is_alone);
+            order
+        };
+        let waits = next(&drains(7, None), None, (10, true));
+        assert_eq!(waits.leaves_pods, None, "its drain has not begun");
+        for alone in [false, true] {
+            let begun = next(&drains(7, Some(60)), Some(&waits), (20, alone));
+            assert_eq!(begun.leaves_pods, Some(alone));
+            let later = next(&drains(7, Some(90)), Some(&begun), (30, !alone));
+            assert_eq!(later.leaves_pods, Some(alone), "the other nodes got a taint, or lost it");
+            let go = Order { stage: Stage::Go, given: true, hands_on: None, ..drains(7, None) };
+            let go = next(&go, Some(&later), (40, alone));
+            let again = next(&drains(7, Some(120)), Some(&go), (50, !alone));
+            assert_eq!(again.leaves_pods, Some(!alone), "it is drained anew");
+            let another = next(&drains(8, Some(120)), Some(&later), (30, !alone));
+            assert_eq!(another.leaves_pods, Some(!alone));
+        }
     }
 
     #[test]

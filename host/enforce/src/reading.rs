@@ -57,9 +57,20 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// Whether no pod is moved.
+    /// Whether no pod is moved, if the node's drain begins now.
     pub(crate) fn leaves_pods(&self) -> bool {
         self.is_alone || self.drain.skip
+    }
+
+    /// Whether no pod is moved for the order that this says.
+    pub(crate) fn leaves_pods_for(&self, update: &NodeUpdate) -> bool {
+        self.is_alone_for(update) || self.drain.skip
+    }
+
+    /// Whether no other node takes its pods, and none did when the drain of its order began.
+    pub(crate) fn is_alone_for(&self, update: &NodeUpdate) -> bool {
+        let order = update.spec.order.as_ref();
+        self.is_alone && order.and_then(|order| order.leaves_pods).unwrap_or(true)
     }
 }
 
@@ -180,7 +191,8 @@ pub(crate) async fn read(
     let order = order::of(&update).map_err(Unread::Unreadable)?;
     let report = update.status.as_ref().and_then(order::report);
     let drains = order.filter(drains_next);
-    let left = match drains.is_some() && !aim.leaves_pods() {
+    let leaves_pods = aim.leaves_pods_for(&update);
+    let left = match drains.is_some() && !leaves_pods {
         true => Some(drain::look(settings, name, &aim.drain, now).await?),
         false => None,
     };
@@ -223,7 +235,7 @@ pub(crate) async fn read(
         order,
         report,
         cordon: cordon(&node),
-        drained: has_left && (aim.leaves_pods() || left.as_ref().is_some_and(Left::is_none)),
+        drained: has_left && (leaves_pods || left.as_ref().is_some_and(Left::is_none)),
         proved,
         held: held(&node, aim.maintained),
         // Whoever said that it is its turn may not know yet that it has the config.

@@ -176,7 +176,7 @@ fn is_to_be_given_back(read: &Read) -> bool {
 
 /// Sets what others see on the node; says whether any of it was another way.
 async fn marks(settings: &Settings, read: &Read, aim: &Aim) -> Result<bool, Failed> {
-    Ok(conditions::set(settings, read, !aim.leaves_pods()).await?
+    Ok(conditions::set(settings, read, !aim.leaves_pods_for(&read.update)).await?
         || cordon_mark::tidy(settings, &read.node).await?
         || balancers::tidy(settings, &read.node).await?)
 }

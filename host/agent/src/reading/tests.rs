@@ -56,6 +56,7 @@ fn instructed(stage: UpdateStage, steps: &[Step], disrupts: UpdateDisrupts) -> I
         go_since: None,
         withdrawn: false,
         drain_since: None,
+        leaves_pods: None,
         plan: Some(serde_json::to_value(plan(steps, &config)).unwrap()),
     };
     let config = Some(Arc::new(config));

@@ -4,8 +4,21 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use std::collections::BTreeSet;
 use tread_kube::held::is_passing;
 
-/// How the taints begin that Kubernetes and cloud providers set for what a node is going through.
-const PASSING: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
+/// How the taints begin that are set for what a node is going through: by Kubernetes, by cloud providers, by
+/// what makes machines, by what mends nodes, and by networks that are not up there yet.
+const PASSING: [&str; 8] = [
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node.cluster.x-k8s.io/",
+    "medik8s.io/",
+    "remediation.medik8s.io/",
+    "karpenter.sh/",
+    "readiness.k8s.io/",
+    "node.cilium.io/",
+];
+
+/// How they end that agents of storage and networks take away once they are up.
+const NOT_READY: &str = "/agent-not-ready";
 
 /// The taints of a node that keep pods away for good, by their keys: those of cordons, of nodes that
 /// are not ready and of whoever drains a node come and go.
@@ -16,8 +29,10 @@ impl LastingTaints {
     /// Of a node.
     pub fn of(node: &Node) -> LastingTaints {
         let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-        let comes_and_goes =
-            |key: &str| is_passing(key) || PASSING.iter().any(|prefix| key.starts_with(prefix));
+        let comes_and_goes = |key: &str| {
+            let is_known = PASSING.iter().any(|prefix| key.starts_with(prefix));
+            is_passing(key) || is_known || key.ends_with(NOT_READY)
+        };
         let keeps_away = |it: &&Taint| it.effect != "PreferNoSchedule" && !comes_and_goes(&it.key);
         let lasting = taints.into_iter().flatten().filter(keeps_away);
         LastingTaints(lasting.map(|it| it.key.clone()).collect())
@@ -71,10 +86,17 @@ mod tests {
         }
         // A cordoned node has a taint more, and its pods tolerate no more for it.
         assert!(with(&["node.kubernetes.io/unschedulable"], "NoSchedule").is_empty());
-        // And one that is about to be removed may yet stay.
-        for passing in
-            ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "medik8s.io/drain"]
-        {
+        // One that is about to be removed may yet stay, and one that is mended or not up yet comes back.
+        for passing in [
+            "ToBeDeletedByClusterAutoscaler",
+            "karpenter.sh/disrupted",
+            "medik8s.io/drain",
+            "medik8s.io/remediation",
+            "remediation.medik8s.io/fence-agents-remediation",
+            "node.cluster.x-k8s.io/uninitialized",
+            "node.cilium.io/agent-not-ready",
+            "ebs.csi.aws.com/agent-not-ready",
+        ] {
             assert!(with(&[passing], "NoSchedule").takes_pods_of(&worker), "{passing}");
         }
     }

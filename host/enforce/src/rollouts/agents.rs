@@ -12,7 +12,7 @@ use crate::step::permit;
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
@@ -20,7 +20,9 @@ use tread_cluster::boot_images::Known as Images;
 use tread_cluster::plans::Previewer;
 use tread_kube::agents::{Answer, Ask, Asked, GivenConfig, Instructions};
 use tread_kube::api::NodeUpdate;
-use tread_kube::api::node_update::{ConfigName, UpdateStage};
+use tread_kube::api::node_update::{
+    ConfigName, NodeUpdateStatus, UpdateOrder, UpdatePhase, UpdateStage,
+};
 use tread_kube::node_lease::parse_operation;
 use tread_kube::resting::Resting;
 use tread_model::digest::Fields;
@@ -55,6 +57,8 @@ pub struct Agents {
     form: u32,
     scenes: watch::Receiver<Option<Arc<Scene>>>,
     joining: Joining,
+    /// Configs that are being given, by name.
+    given: Arc<Mutex<BTreeMap<String, Weak<GivenConfig>>>>,
     /// Agents that wait, by node: each is woken when something of its own changes.
     doors: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
 }
@@ -78,6 +82,7 @@ impl Agents {
             form: settings.form,
             scenes,
             joining,
+            given: Arc::default(),
             doors: Arc::default(),
         }
     }
@@ -201,16 +206,24 @@ impl Agents {
             has.map(|has| has.name.clone())
         };
         let begins = || by_disk().or_else(|| self.joining.booted(node, &facts.uid));
-        let config = match order {
-            Some(order) if order.stage != UpdateStage::Closed => Some(order.config.clone()),
-            _ if adopt => match begins() {
+        let config = match order.map(|order| order.stage) {
+            Some(UpdateStage::Go) => order.map(|order| order.config.clone()),
+            // Whoever turns back needs no config, and that may be gone with its pool.
+            Some(UpdateStage::Withdrawn | UpdateStage::Prepare) => None,
+            Some(UpdateStage::Closed) | None if adopt => match begins() {
                 Some(name) if target().is_none_or(|target| target.name != name) => {
                     Some(ConfigName { name, digest: String::new() })
                 }
                 _ => target(),
             },
-            _ => None,
+            Some(UpdateStage::Closed) | None => None,
         };
+        let has_begun = |order: &UpdateOrder| {
+            let of_it = |it: &&NodeUpdateStatus| it.operation.as_ref() == Some(&order.operation);
+            let status = update.status.as_ref().filter(of_it);
+            status.is_some_and(|status| status.phase.is_some_and(|it| it != UpdatePhase::Waiting))
+        };
+        let is_begun = order.is_some_and(has_begun);
         let mut revision = Fields::new("tread told 1");
         if let Some(order) = order {
             revision.field(order.operation.as_bytes());
@@ -226,6 +239,7 @@ impl Agents {
             generation: update.metadata.generation,
             order: order.cloned(),
             config,
+            is_begun,
             adopt,
             overwrite,
             joins,
@@ -233,16 +247,34 @@ impl Agents {
         })
     }
 
+    /// A config as all get it to whom it is given at a time: they are many where it is new.
+    async fn config(&self, name: ConfigName) -> Result<Arc<GivenConfig>, NoInstructions> {
+        let no_config = |why: String| NoInstructions::NoConfig(why);
+        let bytes = self.previewer.body(&name.name).await;
+        let bytes = bytes.map_err(|why| no_config(why.to_string()))?;
+        let name = digested(name, bytes.clone()).await?;
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |it: &Arc<GivenConfig>| it.name == name && it.text.as_bytes() == &*bytes;
+        if let Some(shared) = given.get(&name.name).and_then(Weak::upgrade).filter(is_it) {
+            return Ok(shared);
+        }
+        let text = str::from_utf8(&bytes).map_err(|error| no_config(error.to_string()))?.to_owned();
+        given.retain(|_, it| it.strong_count() > 0);
+        let config = Arc::new(GivenConfig { name, text });
+        given.insert(config.name.name.clone(), Arc::downgrade(&config));
+        Ok(config)
+    }
+
     async fn instructions(&self, node: &str, says: Says) -> Result<Instructions, NoInstructions> {
         let config = match says.config {
-            Some(name) => {
-                let bytes = self.previewer.body(&name.name).await;
-                let bytes = bytes.map_err(|why| NoInstructions::NoConfig(why.to_string()))?;
-                let name = digested(name, bytes.clone()).await?;
-                let text = String::from_utf8(bytes.to_vec())
-                    .map_err(|error| NoInstructions::NoConfig(error.to_string()))?;
-                Some(Arc::new(GivenConfig { name, text }))
-            }
+            Some(name) => match self.config(name).await {
+                // Its host has the config by now, which may be gone here. It waits for a permit.
+                Err(why) if says.is_begun => {
+                    tracing::debug!(node, %why, "a node whose operation has begun gets no config");
+                    None
+                }
+                config => Some(config?),
+            },
             None => None,
         };
         Ok(Instructions {
@@ -316,8 +348,10 @@ fn has_none(update: &NodeUpdate) -> bool {
 struct Says {
     revision: String,
     generation: Option<i64>,
-    order: Option<tread_kube::api::node_update::UpdateOrder>,
+    order: Option<UpdateOrder>,
     config: Option<ConfigName>,
+    /// Whether its agent has begun to carry the order out.
+    is_begun: bool,
     adopt: bool,
     overwrite: bool,
     joins: bool,

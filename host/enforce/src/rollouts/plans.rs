@@ -1,5 +1,6 @@
 //! What it takes to bring nodes from what they have to what their pool is to have.
 
+use super::render::ToHave;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +34,23 @@ pub(crate) enum Planned {
     /// The plan that is always allowed: the one that was made takes so many bytes, which is more
     /// than a NodeUpdate holds.
     TooLarge(usize),
+}
+
+impl Planned {
+    /// The same where it leads to what tread rendered. A MachineConfig that somebody changed since is
+    /// refused by every agent, and not before its node is drained.
+    pub(crate) fn leading_to(self, made: &ToHave) -> Planned {
+        let Planned::Ready(_, Some(plan)) = &self else { return self };
+        let to = plan.get("to").and_then(Value::as_str).and_then(Digest::parse);
+        match to.is_none_or(|to| to == made.digest) {
+            true => self,
+            false => Planned::Failed(format!(
+                "the MachineConfig {} is another one than tread rendered by this name: it was changed \
+                 since, and no agent would take it; delete it, and tread makes it anew",
+                made.name
+            )),
+        }
+    }
 }
 
 /// The plan that is always allowed.
@@ -197,6 +215,22 @@ pub(crate) fn disrupts(steps: &[Step]) -> Disrupts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_plan_that_leads_to_another_config_than_was_rendered_begins_no_node() {
+        let made = ToHave::named("rendered-new");
+        let plan = |to: &Digest| {
+            Planned::Ready(Disrupts::Reboot, Some(Arc::new(json!({"to": to.to_string()}))))
+        };
+        let same = plan(&made.digest);
+        assert_eq!(same.clone().leading_to(&made), same);
+        let Planned::Failed(why) = plan(&Digest([7; 32])).leading_to(&made) else { panic!() };
+        assert!(why.contains("rendered-new") && why.contains("delete it"), "{why}");
+        for other in [ALWAYS_ALLOWED, Planned::NotYet, Planned::Refused("a".to_owned())] {
+            assert_eq!(other.clone().leading_to(&made), other);
+        }
+    }
 
     #[test]
     fn a_plan_disrupts_as_its_gravest_step() {

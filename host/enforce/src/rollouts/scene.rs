@@ -14,8 +14,10 @@ use crate::order::Target;
 use crate::reading::{Aim, Room};
 use crate::remediation::Machine;
 use crate::still::Still;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as At;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 use tread_cluster::index::All;
 use tread_cluster::pools::{MASTER, Pool, Selects};
@@ -176,11 +178,19 @@ impl Scene {
 
     /// Brings to its end what was begun on a node that is in no pool any more.
     fn ends(&mut self, node: Outside, by: By<'_>) {
-        let Outside { name, pool, ends_with, is_lost, why, .. } = node;
-        if let Some(pool) = self.pools.get_mut(&pool) {
-            let failure = by.stuck.failure(&name).map(|why| format!("; {why}")).unwrap_or_default();
-            // Whatever else keeps the pool, its other nodes wait for this one's slot.
-            pool.failing.insert(0, (name.clone(), format!("{why}{failure}")));
+        let Outside { name, pool, ends_with, is_lost, is_down, why } = node;
+        let failure = by.stuck.failure(&name).map(|why| format!("; {why}")).unwrap_or_default();
+        let is_gone = !self.pools.contains_key(&pool);
+        // Whatever else keeps the pool, its other nodes wait for this one's slot. Where the pool is gone, the
+        // nodes of others may wait for it.
+        let waits = |(of, it): (&String, &OfPool)| match is_gone {
+            true => is_down && it.turns.waits.iter().any(|(_, why)| matches!(why, Why::All(..))),
+            false => *of == pool,
+        };
+        for (of, it) in &mut self.pools {
+            if waits((of, it)) {
+                it.failing.insert(0, (name.clone(), format!("{why}{failure}")));
+            }
         }
         let node = OfNode {
             pool,
@@ -334,6 +344,11 @@ impl OfPool {
         let canary = Selects::of(canary);
         let last = rollout.and_then(|rollout| rollout.spec.order.as_ref()?.last.as_ref());
         let last = Selects::of(last);
+        let retry = rollout.and_then(|it| it.spec.retry_failed_before.as_ref());
+        let (retry_before, not_yet) = match retry {
+            Some(at) if is_to_come(at, by.now) => (None, Some(not_retried(at, &pool.name))),
+            retry => (retry, None),
+        };
         for (name, facts) in nodes {
             let update = by.moment.updates.get(name).map(|it| &**it);
             let update = update.filter(|update| is_of(update, &facts.uid));
@@ -341,7 +356,7 @@ impl OfPool {
             let (mut plan, mut is_planned) = (None, true);
             let against = |target| Against {
                 target,
-                retry_before: rollout.and_then(|it| it.spec.retry_failed_before.as_ref()),
+                retry_before,
                 retry: rollout.and_then(|rollout| retry_of(&rollout.spec)),
                 now: by.now,
                 lost_after: by.lost_after,
@@ -355,7 +370,7 @@ impl OfPool {
                         pool: pool.name.clone(),
                         to: made.name.clone(),
                     };
-                    let planned = by.plans.of(&from_to);
+                    let planned = by.plans.of(&from_to).leading_to(made);
                     asked.insert(from_to);
                     match &planned {
                         Planned::Ready(_, of) => plan.clone_from(of),
@@ -428,6 +443,9 @@ impl OfPool {
             if let Some(why) = by.stuck.failure(name).filter(|_| standing.is_under_way) {
                 of_pool.failing.push((name.clone(), why.to_owned()));
             }
+            if let Some(why) = not_yet.clone().filter(|_| standing.state == State::Failed) {
+                of_pool.failing.push((name.clone(), why));
+            }
             if let Some(why) = taken_meanwhile {
                 of_pool.failing.push((name.clone(), why));
             }
@@ -457,6 +475,7 @@ impl OfPool {
                 went_back: standing.went_back,
                 lost: standing.lost.is_some(),
                 unwell: standing.unwell,
+                is_well: standing.is_well,
                 has_slot: has_slot(name, by),
                 state: standing.state,
             });
@@ -594,6 +613,23 @@ fn lost(why: Lost, state: State) -> String {
         }
     };
     format!("{what}: {means}")
+}
+
+/// So far ahead a right time may be: what is known of the API server's clock lags behind.
+const AHEAD: Duration = Duration::from_secs(60);
+
+/// Whether what an admin wrote is yet to come. A failure is before it, whenever it happens: nothing
+/// would halt a pool until then.
+fn is_to_come(at: &At, now: Time) -> bool {
+    at.0 > timestamp(now.after(AHEAD))
+}
+
+fn not_retried(at: &At, pool: &str) -> String {
+    format!(
+        "its Rollout's spec.retryFailedBefore is {}, which is yet to come, and counts from then on; to try \
+         again now: tread rollout retry {pool}",
+        at.0
+    )
 }
 
 /// Nobody says that the pods of a node end whose kubelet is gone.

@@ -37,6 +37,8 @@ pub(crate) struct Standing {
     pub(crate) lost: Option<Lost>,
     /// Whether it went back from this config, and nobody asked to try again after that.
     pub(crate) went_back: bool,
+    /// Whether it failed and is well: it went back, or its agent refused the order.
+    pub(crate) is_well: bool,
     /// Whether it is begun again by itself after an operation left it unwell, and has not got there.
     pub(crate) unwell: bool,
 }
@@ -181,6 +183,7 @@ fn by_order(
         step_failed: false,
         lost: None,
         went_back: false,
+        is_well: false,
         unwell: false,
     };
     let Some(update) = update else {
@@ -209,6 +212,7 @@ fn by_order(
         step_failed: false,
         lost: None,
         went_back: false,
+        is_well: false,
         unwell: false,
     };
     let retried = || {
@@ -248,7 +252,8 @@ fn by_order(
     if failed && !retried() {
         let phase = order.and_then(|order| phase_of(&order, report));
         let went_back = phase == Some(Phase::WentBack);
-        return Standing { went_back, ..is(State::Failed, false) };
+        let is_well = went_back || phase == Some(Phase::TurnedBack);
+        return Standing { went_back, is_well, ..is(State::Failed, false) };
     }
     let Some(current) = current else {
         let differs = status.and_then(|status| status.message.as_ref());
@@ -317,6 +322,7 @@ fn without(not_yet: Option<String>) -> Standing {
         step_failed: false,
         lost: None,
         went_back: false,
+        is_well: false,
         unwell: false,
     }
 }

@@ -135,6 +135,11 @@ pub struct UpdateOrder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<TimeShape>")]
     pub drain_since: Option<MicroTime>,
+    /// Whether the node's pods are left on it, since no other node took them when its drain was due. This
+    /// stays as it is until the order is prepared again: a taint that comes to the other nodes meanwhile
+    /// makes no undrained boot of a drain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaves_pods: Option<bool>,
     /// The plan, as its digest covers it, for whoever carries it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "free_object")]

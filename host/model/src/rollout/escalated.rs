@@ -51,6 +51,7 @@ mod tests {
             went_back: false,
             lost: false,
             unwell: false,
+            is_well: false,
             has_slot: false,
             state,
         };

@@ -33,6 +33,8 @@ pub struct Node {
     /// Whether an operation left it unwell, and it is begun again by itself, and not because somebody
     /// asked: until that has ended well, nobody can say that the config is good.
     pub unwell: bool,
+    /// Whether it is well although it failed: it went back, or its agent refused its order.
+    pub is_well: bool,
     /// Whether it has a slot as one that is down.
     pub has_slot: bool,
     /// How it stands.
@@ -74,6 +76,7 @@ impl Node {
     /// Whether it counts as unavailable, for any reason.
     pub fn is_down(&self) -> bool {
         let drains = matches!(self.state, State::UnderWay(disrupts) if disrupts.drains());
-        !self.ready || drains || self.has_slot || self.state == State::Failed
+        let is_unwell = self.state == State::Failed && !self.is_well;
+        !self.ready || drains || self.has_slot || is_unwell
     }
 }

@@ -43,6 +43,7 @@ prop_compose! {
             went_back: false,
             lost,
             unwell: false,
+            is_well: false,
             has_slot: false,
             state,
         }

@@ -77,6 +77,8 @@ struct NodeText {
     #[serde(default)]
     unwell: bool,
     #[serde(default)]
+    is_well: bool,
+    #[serde(default)]
     has_slot: bool,
     held: Option<String>,
 }
@@ -123,6 +125,7 @@ impl NodeText {
             went_back: self.went_back,
             lost: self.lost,
             unwell: self.unwell,
+            is_well: self.is_well,
             has_slot: self.has_slot,
             state: match self.is {
                 Is::Due => State::Due(disrupts.unwrap()),
@@ -200,6 +203,7 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         went_back: false,
         lost: false,
         unwell: false,
+        is_well: false,
         has_slot: false,
         state,
     };

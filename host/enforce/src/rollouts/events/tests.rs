@@ -102,6 +102,7 @@ fn node(seen: &Seen) -> Node {
         went_back: false,
         lost: false,
         unwell: false,
+        is_well: false,
         has_slot: false,
         state: seen.state,
     }

@@ -7,7 +7,6 @@ use crate::rollouts::sightings::Sightings;
 use crate::rollouts::stuck::AllStuck;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};
-use std::time::Duration;
 use tread_cluster::pools::{ConfigMeta, Configs, Members, Node as Member, Pools};
 use tread_cluster::previews::Cluster;
 use tread_kube::api::{MachineConfigPool, NodeUpdate, RolloutSpec};
@@ -231,6 +230,24 @@ fn a_node_that_left_every_pool_is_brought_to_its_end_though_its_pool_is_gone() {
 }
 
 #[test]
+fn a_pool_that_waits_for_a_node_of_a_pool_that_is_gone_names_that_node() {
+    let update = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+        "metadata": {"name": "a", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "a"}]},
+        "spec": {"pool": "worker"}, "status": {"message": "/etc/a differs"}});
+    let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": "worker"}, "spec": {"newNodes": "Overwrite"}});
+    let world = World::default().pool("idle", 1).pool("worker", 1).made("worker", "new");
+    let world = world.node("a", &["worker"]).node("n", &[]).under_way("n", "gone", "Closed", true);
+    let mut world = world.rollout("worker", Some(rollout));
+    world.updates.insert("a".to_owned(), Arc::new(serde_json::from_value(update).unwrap()));
+    let scene = world.seen();
+    let said = sentence(&scene.pools["worker"]);
+    assert!(said.contains("n: it is in no pool any more; it failed before that"), "{said}");
+    assert!(scene.pools["idle"].failing.is_empty(), "none of its nodes waits");
+}
+
+#[test]
 fn a_node_that_failed_and_left_every_pool_keeps_its_slot_and_is_told_of() {
     let world = World::default().pool("worker", 1).node("n", &[]);
     let scene = world.under_way("n", "worker", "Closed", true).seen();
@@ -293,7 +310,8 @@ fn one_that_failed_is_waited_for_in_all_pools_as_long_as_it_has_its_slot() {
         "metadata": {"name": "worker"}, "spec": {"retryFailedBefore": "2030-01-01T00:00:00Z"}});
     let world = World::default().pool("worker", 1).pool("infra", 1);
     let world = world.node("a", &["worker"]).node("b", &["worker"]).node("c", &["infra"]);
-    let world = world.made("worker", "new").made("infra", "new");
+    let mut world = world.made("worker", "new").made("infra", "new");
+    world.now = tread_kube::dated::time("2031-01-01T00:00:00Z".parse().unwrap()).unwrap();
     // Somebody mends it, and an admin has asked to try it again.
     let world = world.ordered("a", "worker", "Reboot", "Degraded").disrupted("a");
     let scene = world.rollout("worker", Some(rollout)).seen();
@@ -301,6 +319,32 @@ fn one_that_failed_is_waited_for_in_all_pools_as_long_as_it_has_its_slot() {
     assert_eq!(down, [true, false]);
     for pool in ["worker", "infra"] {
         assert_eq!(scene.pools[pool].turns.next, Vec::<String>::new(), "{pool}");
+    }
+}
+
+#[test]
+fn what_is_to_be_retried_by_a_time_that_is_yet_to_come_is_not_and_says_so() {
+    let at = |time: &str| tread_kube::dated::time(time.parse().unwrap()).unwrap();
+    let rollout = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": "worker"}, "spec": {"retryFailedBefore": "2030-01-01T00:00:00Z"}});
+    let of = |now: &str| {
+        let world = World::default().pool("worker", 1).node("a", &["worker"]);
+        let mut world = world.made("worker", "new").ordered("a", "worker", "Reboot", "Degraded");
+        let update = Arc::make_mut(world.updates.get_mut("a").unwrap());
+        let failed = json!("2029-12-31T22:00:00.000000Z");
+        update.status.as_mut().unwrap().since = Some(serde_json::from_value(failed).unwrap());
+        world.now = at(now);
+        let scene = world.rollout("worker", Some(rollout.clone())).seen();
+        (scene.pools["worker"].nodes[0].state, sentence(&scene.pools["worker"]))
+    };
+    let (state, said) = of("2029-12-31T23:00:00Z");
+    assert_eq!(state, State::Failed);
+    assert!(said.contains("yet to come"), "{said}");
+    assert!(said.contains("tread rollout retry worker"), "{said}");
+    // The clock of whoever wrote it may be a little ahead.
+    for now in ["2029-12-31T23:59:30Z", "2030-01-01T00:00:01Z"] {
+        let (state, said) = of(now);
+        assert_eq!(state, State::Due(Disrupts::Reboot), "{now}: {said}");
     }
 }
 
