@@ -5,9 +5,10 @@ use super::fixture::Cluster;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
-use tread_kube::api::MachineConfigPool;
+use tread_kube::api::node_update::UpdateStage;
+use tread_kube::api::{MachineConfig, MachineConfigPool};
 use tread_test_bed::eventually;
 
 /// Waits until nothing of tread is on a node: no cordon, no slot and no Lease.
@@ -105,4 +106,33 @@ async fn a_selector_that_nobody_can_read_leaves_no_node_cordoned_that_was_being_
     cluster.all_have("/etc/hard", "2").await;
     assert!(agents.iter().all(|agent| agent.boots() == 1));
     cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_was_away_while_its_pool_was_deleted_turns_back() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, well());
+    cluster.all_have("/etc/first", "1").await;
+    let node = cluster.nodes[0].as_str();
+    agents[0].stop();
+    cluster.file("90-next", "/etc/hard", "2").await;
+    eventually("its agent may begin", async || {
+        let order = cluster.update(node).await.spec.order?;
+        (order.stage == UpdateStage::Go).then_some(())
+    })
+    .await;
+    // As the garbage collector, that takes what the pool owns.
+    cluster.api::<MachineConfigPool>().delete("worker", &Default::default()).await.unwrap();
+    let configs = cluster.api::<MachineConfig>();
+    for config in configs.list(&ListParams::default()).await.unwrap() {
+        let name = config.metadata.name.unwrap();
+        if name.starts_with("rendered-worker-") {
+            configs.delete(&name, &Default::default()).await.unwrap();
+        }
+    }
+    let mut agents = agents;
+    agents[0].restart();
+    is_given_back(&cluster, node).await;
+    assert_eq!(agents[0].boots(), 0);
 }
