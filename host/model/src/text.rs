@@ -1,15 +1,53 @@
 //! Texts that are shown to people: nothing in them drives a terminal, and none is
 //! longer than somebody reads.
 
+/// What nobody sees, or what turns what stands around it: all that Unicode says is not to be shown
+/// (`Default_Ignorable_Code_Point`, Unicode 16), line breaks, marks of annotations, and the Braille sign
+/// without dots.
+const UNSEEN: [(char, char); 18] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{2800}', '\u{2800}'),
+    ('\u{3164}', '\u{3164}'),
+    // Which shape or colour the character before them has.
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    // Tags, and more shapes.
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
 /// Whether a character could drive whatever shows it, a terminal or a log, or
 /// hides or reorders what stands around it.
 pub fn is_unfit(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}')
+    c.is_control() || !c.is_ascii() && is_unseen(c)
+}
+
+fn is_unseen(c: char) -> bool {
+    let next = UNSEEN.partition_point(|(_, last)| *last < c);
+    UNSEEN.get(next).is_some_and(|(first, _)| *first <= c)
+}
+
+/// A text in quotes, in which everything unfit is written as its number.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    for c in format!("{text:?}").chars() {
+        match is_unfit(c) {
+            true => out.extend(c.escape_unicode()),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 /// One line: what is unfit becomes a space, and spaces are not repeated.
@@ -110,6 +148,43 @@ mod tests {
         ] {
             assert_eq!(one_line(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_nobody_sees_is_unfit_and_what_people_write_is_not() {
+        for invisible in "\u{ad}\u{34f}\u{61c}\u{115f}\u{1160}\u{17b4}\u{17b5}\u{180b}\u{180e}\u{180f}\u{200b}\u{200d}\
+                          \u{200f}\u{2028}\u{202e}\u{2060}\u{2065}\u{206f}\u{2800}\u{3164}\u{fe00}\u{fe0e}\u{fe0f}\u{feff}\
+                          \u{ffa0}\u{fff0}\u{fffb}\u{1bca0}\u{1bca3}\u{1d173}\u{1d17a}\u{e0000}\u{e0001}\u{e007f}\
+                          \u{e0080}\u{e0100}\u{e01ef}\u{e0fff}\0\u{1b}\u{7f}\u{85}"
+            .chars()
+        {
+            assert!(is_unfit(invisible), "{invisible:?}");
+            assert_eq!(one_line(&format!("a{invisible}b")), "a b", "{invisible:?}");
+        }
+        for shown in
+            "a ~ä…ß中가가\u{300}\u{2801}\u{27ff}\u{3163}\u{3165}\u{fdff}\u{fe10}\u{fffc}⚠😀".chars()
+        {
+            assert!(!is_unfit(shown), "{shown:?}");
+        }
+        // Of a sign that is to be shown in colours the sign stays.
+        assert_eq!(one_line("⚠\u{fe0f} look: ⚠\u{fe0f}"), "⚠ look: ⚠");
+    }
+
+    #[test]
+    fn in_quotes_nothing_is_unfit() {
+        for (text, expected) in [
+            ("a\u{3164}b\u{fe0f}", r#""a\u{3164}b\u{fe0f}""#),
+            ("a\n\u{1b}\u{200b}", r#""a\n\u{1b}\u{200b}""#),
+            ("größe \"x\"", r#""größe \"x\"""#),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_unfit_is_listed_in_order() {
+        assert!(UNSEEN.iter().all(|(first, last)| first <= last));
+        assert!(UNSEEN.is_sorted_by(|(_, last), (next, _)| last < next));
     }
 
     #[test]

@@ -15,8 +15,9 @@ use tread_model::description::Claim;
 use tread_model::diff::{compare, unchanged};
 use tread_model::effect::Effect;
 use tread_model::mirrors;
-use tread_model::read::{Input, diagnosed, fast_only};
+use tread_model::read::{Input, MirrorObject, diagnosed, fast_only};
 use tread_model::rules;
+use tread_model::touch::{OwnUnits, ROOM};
 
 const TIMES: usize = 8;
 const MOST: f64 = 40.0;
@@ -248,6 +249,151 @@ fn mirrors_are_rendered() {
         let mut config = side.config;
         mirrors::apply(&mut config, &side.mirrors).unwrap();
     });
+}
+
+fn mirror_objects(mirrors: &str) -> String {
+    format!(
+        "{{\"apiVersion\":\"config.openshift.io/v1\",\"kind\":\"ImageDigestMirrorSet\",\
+         \"metadata\":{{\"name\":\"m\"}},\"spec\":{{\"imageDigestMirrors\":[{mirrors}]}}}}"
+    )
+}
+
+/// Objects, read as those of a side.
+fn objects(mirrors: &str) -> Vec<MirrorObject> {
+    let text = machine_config("a", "") + &mirror_objects(mirrors);
+    let input = [Input { name: "a.json", bytes: text.as_bytes() }];
+    diagnosed(&input, &input).unwrap().0.mirrors
+}
+
+#[test]
+fn entries_with_long_scopes_are_rendered() {
+    let set = |source: &str| format!("{{\"source\":\"{source}\",\"mirrors\":[\"m.io\"]}}");
+    let long = format!("z.io{}", "/a".repeat(500));
+    let objects = objects(&[set("a.io"), set(&long)].join(","));
+    let conf = |size: usize| {
+        let host = "b.".repeat(size);
+        let path = "/a".repeat(size);
+        format!(
+            "[[registry]]\nlocation = \"{host}io{path}\"\n[[registry]]\nlocation = \"a.io{path}\"\n"
+        )
+    };
+    is_steady(20_000, conf, |text| {
+        mirrors::rerender(Some(text), None, |_| true, &objects).unwrap();
+    });
+}
+
+#[test]
+fn mirrors_are_rendered_anew() {
+    let make = |size: usize| {
+        let mut conf = String::new();
+        for n in 0..size {
+            // Entries of objects, those in doubt, and those of the image configuration.
+            write!(
+                conf,
+                "[[registry]]\nlocation = \"a.io/b{n}\"\nblocked = true\n\
+                 [[registry.mirror]]\nlocation = \"m.io/{n}\"\npull-from-mirror = \"digest-only\"\n\
+                 [[registry]]\nlocation = \"c{n}.io\"\ninsecure = true\n\
+                 [[registry]]\nlocation = \"d{n}.io\"\nblocked = true\n\
+                 [[registry]]\nlocation = \"c{n}.io/e\"\ninsecure = true\n\
+                 [[registry.mirror]]\nlocation = \"c{n}.io/m\"\npull-from-mirror = \"tag-only\"\n"
+            )
+            .unwrap();
+        }
+        let mirror = |n: usize| {
+            format!("{{\"source\":\"q.io/{n}\",\"mirrors\":[\"c{n}.io/x\",\"n.io/{n}\"]}}")
+        };
+        (conf, objects(&list(size, mirror)))
+    };
+    is_steady(250, make, |(conf, objects)| {
+        let rendered = mirrors::rerender(Some(conf), None, |_| false, objects).unwrap();
+        assert!(rendered.doubts.len() >= 250, "{}", rendered.doubts.len());
+    });
+}
+
+#[test]
+fn mirrors_that_leave_a_file_are_taken_out() {
+    let side = |conf: &str, sets: &str| {
+        let conf: String = conf.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let conf = format!(
+            ",\"storage\":{{\"files\":[{{\"path\":\"/etc/containers/registries.conf\",\
+             \"contents\":{{\"source\":\"data:,{conf}\"}}}}]}}"
+        );
+        machine_config("a", &conf) + &mirror_objects(sets)
+    };
+    let make = |size: usize| {
+        let many = list(size, |n| format!("\"m{n}.io\""));
+        let each = |n: usize| format!("{{\"source\":\"a.io/b{n}\",\"mirrors\":[\"n.io\"]}}");
+        let sets = list(size, each) + &format!(",{{\"source\":\"q.io\",\"mirrors\":[{many}]}}");
+        let rendered = mirrors::rerender(None, Some(""), |_| true, &objects(&sets)).unwrap();
+        let conf = rendered.text.unwrap();
+        (side(&conf, &sets), side(&conf, "{\"source\":\"z.io\",\"mirrors\":[\"n.io\"]}"))
+    };
+    is_steady(250, make, |(old, new)| {
+        let input = |text| [Input { name: "a.json", bytes: str::as_bytes(text) }];
+        let (old, new) = (input(old), input(new));
+        let (old, mut new) = diagnosed(&old, &new).unwrap();
+        mirrors::take_out_what_leaves(&old, &mut new);
+        let file = new.config.files.iter().find(|file| file.path == mirrors::REGISTRIES_CONF);
+        let left = tread_model::contents::decode(&file.unwrap().contents).unwrap().unwrap().len();
+        assert!(left < 1_000, "{left} bytes are left");
+    });
+}
+
+/// Whatever a config says of units, no look at one takes more than there is room for.
+#[test]
+fn units_with_long_names_and_values_are_looked_at() {
+    let file = |path: &str, text: &str| {
+        let text: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        format!("{{\"path\":\"{path}\",\"contents\":{{\"source\":\"data:,{text}\"}}}}")
+    };
+    let dropin = |text: &str| file("/etc/systemd/system/a.service.d/x.conf", text);
+    let of_files =
+        |files: String| machine_config("a", &format!(",\"storage\":{{\"files\":[{files}]}}"));
+    let dashes =
+        |size: usize| of_files(dropin(&format!("[Unit]\nWants={}b.service\n", "a-".repeat(size))));
+    let begun = |size: usize| {
+        let command = format!("/usr/bin/systemctl start {}b", "a-".repeat(size));
+        of_files(dropin(&format!("[Service]\nExecStart={command}\n")))
+    };
+    let specifiers = |size: usize| {
+        let path = format!("/etc/systemd/system/{}.service", "a".repeat(size));
+        of_files(file(&path, &format!("[Unit]\nRequires={}\n", "%n".repeat(size))))
+    };
+    let instances = |size: usize| {
+        let path = format!("/etc/systemd/system/{}.service", "%N%p%J".repeat(size.min(40)));
+        of_files(file(&path, &format!("[Unit]\nPartOf={}\n", "%n".repeat(size))))
+    };
+    let commands = |size: usize| {
+        let command = format!("ExecStartPre=/bin/app {}\n", "%n,".repeat(200));
+        of_files(dropin(&format!("[Service]\n{}", command.repeat(size / 100))))
+    };
+    let globs = |size: usize| {
+        let words = "/proc/{,a}{,b}{c,d}*/*x ".repeat(size);
+        of_files(dropin(&format!("[Service]\nExecStart=/bin/sh -c 'nice {words}'\n")))
+    };
+    let link = |size: usize| {
+        let link =
+            |path: &str, target: &str| format!("{{\"path\":\"{path}\",\"target\":\"{target}\"}}");
+        let links =
+            [link("/etc/systemd/system/x", &"/o".repeat(size)), link(&"/o".repeat(size / 2), "/p")];
+        machine_config("a", &format!(",\"storage\":{{\"links\":[{}]}}", links.join(",")))
+    };
+    for make in [
+        &dashes as &dyn Fn(usize) -> String,
+        &begun,
+        &specifiers,
+        &instances,
+        &commands,
+        &globs,
+        &link,
+    ] {
+        is_steady(1_000, make, |text| {
+            let input = [Input { name: "a.json", bytes: text.as_bytes() }];
+            let (side, _) = diagnosed(&input, &input).unwrap();
+            let units = OwnUnits::of(&side.config, &side.config);
+            let _ = units.why_not_gentle("a.service", &mut { ROOM });
+        });
+    }
 }
 
 #[test]

@@ -158,6 +158,29 @@ fn mirrors_are_rendered_anew_as_the_cases_say() {
 }
 
 #[test]
+fn more_mirrors_than_a_file_holds_are_passed_on_to_no_entry() {
+    let set = |count: usize| {
+        let mirrors: Vec<String> = (0..count).map(|n| format!("m{n}.io/team")).collect();
+        object(&json!({
+            "kind": "ImageDigestMirrorSet", "metadata": {"name": "all"},
+            "spec": {"imageDigestMirrors": [{"source": "a.io", "mirrors": mirrors}]},
+        }))
+    };
+    let base = |count: usize| -> String {
+        (0..count).map(|n| format!("[[registry]]\nlocation = \"a.io/b{n}\"\n")).collect()
+    };
+    assert!(render(Some(&base(100)), &[set(1_000)]).is_ok());
+    for (base, set) in [
+        (base(1_000), set(1_000)),
+        (format!("[[registry]]\nlocation = \"a.io{}\"\n", "/b".repeat(100_000)), set(1_000)),
+    ] {
+        let problems = render(Some(&base), &[set]).expect_err("too many").to_string();
+        assert!(problems.contains("more than 16 MiB of mirrors"), "{problems}");
+        assert!(problems.len() < 1_000, "{problems}");
+    }
+}
+
+#[test]
 fn rendering_again_changes_nothing() {
     for (path, case) in cases(false) {
         let objects: Vec<_> =

@@ -35,8 +35,27 @@ fn problems(documents: &[String]) -> Vec<String> {
     found.0.iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect()
 }
 
-const ODD: [&str; 7] =
-    ["a\nb", "a\u{1b}[31mb", "a\u{202e}b", "a\u{2066}b", "a\u{7f}b", "a\u{200b}b", "a\u{61c}b"];
+const ODD: [&str; 18] = [
+    "a\nb",
+    "a\u{1b}[31mb",
+    "a\u{202e}b",
+    "a\u{2066}b",
+    "a\u{7f}b",
+    "a\u{200b}b",
+    "a\u{61c}b",
+    // What nobody sees.
+    "a\u{3164}b",
+    "a\u{115f}b",
+    "a\u{1160}b",
+    "a\u{ffa0}b",
+    "a\u{2800}b",
+    "a\u{34f}b",
+    "a\u{fe00}b",
+    "a\u{fe0f}b",
+    "a\u{e0100}b",
+    "a\u{e01ef}b",
+    "a\u{17b4}b",
+];
 
 #[test]
 fn names_that_could_deceive_whoever_reads_them_are_refused_with_their_path() {

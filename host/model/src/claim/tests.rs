@@ -114,6 +114,7 @@ fn what_is_no_pattern_says_why() {
         ("file:/etc/{a,}", "ends in a slash"),
         ("file:/etc/a\nb", "control character"),
         ("file:/etc/a\u{200b}b", "hides or turns text"),
+        ("file:/etc/a\u{3164}b", "hides or turns text"),
         ("unit:\u{202e}a.service", "hides or turns text"),
         (&braces, "more than 16 alternatives"),
         (&classes, "more than 16 alternatives"),

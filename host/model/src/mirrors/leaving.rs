@@ -3,12 +3,13 @@
 //! side's objects no longer name are taken out of it.
 
 use super::registries::{Registries, data_url};
+use super::scope::Scopes;
 use super::sets::{self, MirrorSets, Sets};
 use crate::config::{File, NodeConfig, Source};
 use crate::contents::decode;
 use crate::path::REGISTRIES_CONF;
 use crate::read::{MirrorObject, Side};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Takes out of the new side's registries.conf the mirrors of the old side's objects, as far as the new
 /// side's objects say something else. Nothing is touched where the file is not the same on both sides, or
@@ -67,15 +68,16 @@ fn left_of(text: &str, before: &MirrorSets, after: &MirrorSets) -> Option<String
     for Leaving { source, mirrors, pull, blocked } in &leaving {
         let registry = file.entry(source);
         registry.mirrors.retain(|mirror| {
-            mirror.pull_from_mirror != *pull || !mirrors.contains(&mirror.location.as_str())
+            mirror.pull_from_mirror != *pull || !mirrors.contains(mirror.location.as_str())
         });
         registry.blocked &= !blocked;
     }
     // An entry inside of a scope has that one's mirrors where it has none of its own.
-    file.take_inherited(&inheriting, |outer| leaving.iter().any(|it| it.source == outer));
+    let sources = Scopes::of(leaving.iter().map(|it| it.source));
+    file.take_inherited(&inheriting, |outer| sources.has(outer));
     file.retain(|it| {
         let is_empty = it.mirrors.is_empty() && it.rest.is_empty() && !it.insecure && !it.blocked;
-        !(is_empty && leaving.iter().any(|leaves| leaves.source == it.scope()))
+        !(is_empty && sources.has(it.scope()))
     });
     (!leaving.is_empty()).then(|| file.to_text())
 }
@@ -83,7 +85,7 @@ fn left_of(text: &str, before: &MirrorSets, after: &MirrorSets) -> Option<String
 /// What was said of a source, and is not any more, or is said in another way.
 struct Leaving<'s> {
     source: &'s str,
-    mirrors: Vec<&'s str>,
+    mirrors: BTreeSet<&'s str>,
     pull: &'static str,
     blocked: bool,
 }
@@ -98,6 +100,7 @@ fn leaving<'s>(
         let stays = after
             .get(source)
             .is_some_and(|now| now.mirrors(source) == mirrors && now.blocked == set.blocked);
+        let mirrors = mirrors.into_iter().collect();
         (!stays).then_some(Leaving { source, mirrors, pull, blocked: set.blocked })
     })
 }

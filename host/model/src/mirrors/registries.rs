@@ -3,12 +3,25 @@
 
 use super::scope::{LONGEST, scopes_around};
 use super::sets::{MirrorSets, Sets};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 /// The file of a node whose config says nothing of it.
 pub(super) const BASE: &str =
     "unqualified-search-registries = [\"registry.access.redhat.com\", \"docker.io\"]\n";
+
+/// So many bytes of mirrors are passed on to entries inside of mirrored scopes: ten times as much as a
+/// cluster takes of a MachineConfig.
+const MOST_INHERITED: usize = 16 << 20;
+
+fn too_many_inherited(source: &str) -> String {
+    format!(
+        "its entries without mirrors that lie inside of {source:?} and other mirrored scopes would get \
+         more than 16 MiB of mirrors, which no MachineConfig holds. Remove entries, or mirrors of these \
+         scopes"
+    )
+}
 
 /// A registries.conf in the form of version 2. What is not about registries is
 /// kept as it was.
@@ -125,15 +138,17 @@ impl Registries {
     /// OpenShift gives an error where that scope is a wildcard.
     pub(super) fn inherit(&mut self, sets: &MirrorSets) -> Result<(), String> {
         let longest = sets.digest.keys().chain(sets.tag.keys()).map(String::len).max();
+        let mut room = MOST_INHERITED;
         for index in 0..self.registries.len() {
             let Some(registry) = self.registries.get(index) else { continue };
             if !registry.mirrors.is_empty() {
                 continue;
             }
-            let around = scopes_around(registry.scope(), longest.unwrap_or_default());
             let first = |sources: &BTreeMap<String, Sets>| {
-                let found = around.iter().filter(|(outer, _)| sources.contains_key(outer.as_str()));
-                found.min_by(|(a, _), (b, _)| a.cmp(b)).cloned()
+                let around = scopes_around(registry.scope(), longest.unwrap_or_default());
+                let found = around.filter(|(outer, _)| sources.contains_key(&**outer));
+                let (source, rest) = found.min_by(|(a, _), (b, _)| a.cmp(b))?;
+                Some((source.into_owned(), rest.to_owned()))
             };
             let Some((source, rest)) = first(&sets.digest).or_else(|| first(&sets.tag)) else {
                 continue;
@@ -146,8 +161,13 @@ impl Registries {
                      name hosts in place of the wildcard"
                 ));
             }
-            let outer = self.entry(&source).mirrors.iter();
-            let mirrors: Vec<Mirror> = outer.map(|mirror| mirror.inside(&rest)).collect();
+            let outer = &self.entry(&source).mirrors;
+            let takes = outer.iter().map(|mirror| mirror.bytes() + rest.len()).sum();
+            let Some(left) = room.checked_sub(takes) else {
+                return Err(too_many_inherited(&source));
+            };
+            room = left;
+            let mirrors: Vec<Mirror> = outer.iter().map(|mirror| mirror.inside(&rest)).collect();
             if let Some(registry) = self.registries.get_mut(index) {
                 registry.mirrors = mirrors;
             }
@@ -163,8 +183,9 @@ impl Registries {
     ) {
         let longest = self.registries.iter().map(|it| it.scope().len()).max().unwrap_or_default();
         for registry in self.registries.iter_mut().filter(|it| inheriting.contains(it.scope())) {
-            let around = scopes_around(registry.scope(), longest.min(LONGEST));
-            if around.iter().any(|(outer, _)| changes(outer)) {
+            let is_within = scopes_around(registry.scope(), longest.min(LONGEST))
+                .any(|(outer, _)| changes(&outer));
+            if is_within {
                 registry.mirrors.clear();
             }
         }
@@ -176,15 +197,20 @@ impl Registries {
         let longest = with_mirrors().map(|it| it.scope().len()).max().unwrap_or_default();
         let mut inheriting = BTreeSet::new();
         for registry in with_mirrors() {
-            let around = scopes_around(registry.scope(), longest.min(LONGEST));
-            let is_of = |(outer, rest): &(String, String)| {
-                let outer = self.by_scope.get(outer).and_then(|index| self.registries.get(*index));
+            let mut around = scopes_around(registry.scope(), longest.min(LONGEST));
+            let is_of = |(outer, rest): (Cow<'_, str>, &str)| {
+                let outer =
+                    self.by_scope.get(&*outer).and_then(|index| self.registries.get(*index));
                 outer.is_some_and(|outer| {
-                    let mirrors = outer.mirrors.iter().map(|mirror| mirror.inside(rest));
-                    registry.mirrors.iter().cloned().eq(mirrors)
+                    outer.mirrors.len() == registry.mirrors.len()
+                        && registry
+                            .mirrors
+                            .iter()
+                            .zip(&outer.mirrors)
+                            .all(|(it, of)| it.is_inside(of, rest))
                 })
             };
-            if around.iter().any(is_of) {
+            if around.any(is_of) {
                 inheriting.insert(registry.scope().to_owned());
             }
         }
@@ -277,7 +303,24 @@ impl Registry {
 impl Mirror {
     /// The mirror of what lies inside of what this one mirrors, by the rest of its path.
     fn inside(&self, rest: &str) -> Mirror {
-        Mirror { location: format!("{}{rest}", self.location), ..self.clone() }
+        Mirror {
+            location: format!("{}{rest}", self.location),
+            pull_from_mirror: self.pull_from_mirror.clone(),
+            rest: self.rest.clone(),
+        }
+    }
+
+    /// Whether this is the mirror of what lies inside of what `outer` mirrors.
+    fn is_inside(&self, outer: &Mirror, rest: &str) -> bool {
+        self.location.strip_prefix(outer.location.as_str()) == Some(rest)
+            && self.pull_from_mirror == outer.pull_from_mirror
+            && self.rest == outer.rest
+    }
+
+    /// About how many bytes it takes to write.
+    fn bytes(&self) -> usize {
+        let others = if self.rest.is_empty() { 0 } else { self.rest.to_string().len() };
+        self.location.len() + others + 64
     }
 
     fn parse(mut table: Table) -> Result<Mirror, String> {

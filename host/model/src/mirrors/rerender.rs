@@ -7,11 +7,12 @@
 //! and every scope of the image configuration is an entry.
 
 use super::registries::{BASE, Mirror, Registries};
-use super::scope::rest_inside;
+use super::scope::Scopes;
 use super::sets;
 use crate::path::REGISTRIES_CONF;
 use crate::problem::{Problem, Problems};
 use crate::read::MirrorObject;
+use std::collections::BTreeSet;
 use toml::Value;
 
 const BY_DIGEST: &str = "mirror-by-digest-only";
@@ -56,9 +57,8 @@ pub fn rerender(
     file.put(&sets);
     image.put(&mut file);
     file.inherit(&sets).map_err(cannot)?;
-    let is_blocked =
-        |scope: &str| file.registries.iter().any(|it| it.scope() == scope && it.blocked);
-    doubts.retain(|scope| !is_blocked(scope));
+    let blocked = Scopes::of(file.registries.iter().filter(|it| it.blocked).map(|it| it.scope()));
+    doubts.retain(|scope| !blocked.has(scope));
     let doubts = doubts.into_iter().map(|scope| {
         format!(
             "{} blocks {scope}, and it cannot be told whether mirror objects say so or the \
@@ -80,30 +80,23 @@ impl Image {
     /// An entry for each scope; what lies inside is alike.
     fn put(&self, file: &mut Registries) {
         for scope in &self.blocked {
-            file.entry(scope);
+            file.entry(scope).blocked = true;
         }
         for scope in &self.insecure {
             file.entry(scope).insecure = true;
-            for registry in &mut file.registries {
-                registry.insecure |= rest_inside(registry.scope(), scope).is_some();
-                for mirror in &mut registry.mirrors {
-                    if is_in(&mirror.location, scope) {
-                        mirror.rest.insert("insecure".to_owned(), Value::Boolean(true));
-                    }
+        }
+        let [blocked, insecure] = [&self.blocked, &self.insecure]
+            .map(|scopes| Scopes::of(scopes.iter().map(String::as_str)));
+        for registry in &mut file.registries {
+            registry.blocked |= blocked.has_around(registry.scope());
+            registry.insecure |= insecure.has_around(registry.scope());
+            for mirror in &mut registry.mirrors {
+                if insecure.has(&mirror.location) || insecure.has_around(&mirror.location) {
+                    mirror.rest.insert("insecure".to_owned(), Value::Boolean(true));
                 }
             }
         }
-        for scope in &self.blocked {
-            file.entry(scope).blocked = true;
-            for registry in &mut file.registries {
-                registry.blocked |= rest_inside(registry.scope(), scope).is_some();
-            }
-        }
     }
-}
-
-fn is_in(inner: &str, outer: &str) -> bool {
-    inner == outer || rest_inside(inner, outer).is_some()
 }
 
 /// Takes out what the operator rendered over its template, and says what of it
@@ -111,7 +104,7 @@ fn is_in(inner: &str, outer: &str) -> bool {
 fn strip(file: &mut Registries, is_rejected: impl Fn(&str) -> bool) -> (Image, Vec<String>) {
     let mut image = Image::default();
     let mut in_doubt = Vec::new();
-    let mut mirrored = Vec::new();
+    let mut mirrored = BTreeSet::new();
     let inheriting = file.inheriting();
     for registry in &mut file.registries {
         let scope = registry.scope().to_owned();
@@ -121,7 +114,7 @@ fn strip(file: &mut Registries, is_rejected: impl Fn(&str) -> bool) -> (Image, V
         let had = registry.mirrors.len() < count;
         if had {
             registry.rest.remove(BY_DIGEST);
-            mirrored.push(scope.clone());
+            mirrored.insert(scope.clone());
         }
         if std::mem::take(&mut registry.insecure) {
             image.insecure.push(scope.clone());
@@ -135,14 +128,15 @@ fn strip(file: &mut Registries, is_rejected: impl Fn(&str) -> bool) -> (Image, V
     }
     // What lies inside of another scope and had mirrors of its own is there for them. One
     // that had the other's is no source of mirrors: the image configuration names it.
-    let inside = |scope: &String| image.insecure.iter().any(|it| rest_inside(scope, it).is_some());
-    let is_for_mirrors =
-        |it: &&String| mirrored.contains(*it) && !inheriting.contains(*it) && inside(it);
-    let insecure = image.insecure.iter().filter(|it| !is_for_mirrors(it)).cloned().collect();
-    in_doubt.retain(|scope| !image.blocked.iter().any(|outer| is_in(scope, outer)));
-    let of_image = |scope: &str| {
-        image.insecure.iter().chain(&image.blocked).chain(&mirrored).any(|it| it == scope)
+    let [blocked, insecure] =
+        [&image.blocked, &image.insecure].map(|all| Scopes::of(all.iter().map(String::as_str)));
+    let is_for_mirrors = |it: &&String| {
+        mirrored.contains(*it) && !inheriting.contains(*it) && insecure.has_around(it)
     };
+    let of_image =
+        |scope: &str| insecure.has(scope) || blocked.has(scope) || mirrored.contains(scope);
+    in_doubt.retain(|scope| !(blocked.has(scope) || blocked.has_around(scope)));
+    let insecure = image.insecure.iter().filter(|it| !is_for_mirrors(it)).cloned().collect();
     // Entries of the image configuration are added again later, behind the mirrors.
     file.retain(|it| !(it.mirrors.is_empty() && it.rest.is_empty() && of_image(it.scope())));
     (Image { insecure, ..image }, in_doubt)

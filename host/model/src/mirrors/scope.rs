@@ -1,43 +1,52 @@
 //! Scopes: what a registry entry or a mirror is about, such as `quay.io`,
 //! `quay.io/team/app` or `*.example.com`.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 /// No scope is longer, in bytes.
 pub(super) const LONGEST: usize = 1024;
 
 /// All scopes of at most `longest` bytes that `inner` lies inside of, each with
 /// what has to be appended to its mirrors.
-pub(super) fn scopes_around(inner: &str, longest: usize) -> Vec<(String, String)> {
-    let mut around = Vec::new();
-    for (at, _) in inner.match_indices('/').take_while(|(at, _)| *at <= longest) {
-        around.extend(inner.split_at_checked(at).map(|(outer, rest)| (outer.to_owned(), rest)));
-    }
-    let host = inner.split('/').next().unwrap_or(inner);
+pub(super) fn scopes_around(
+    inner: &str,
+    longest: usize,
+) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
+    let path = inner.find('/').unwrap_or(inner.len());
+    let (host, behind) = inner.split_at_checked(path).unwrap_or((inner, ""));
     let name = host.split(':').next().unwrap_or(host);
-    for (at, _) in name.match_indices('.').filter(|(at, _)| name.len() - at < longest) {
-        around.extend(name.get(at..).map(|suffix| (format!("*{suffix}"), "")));
-    }
-    let rest = |outer: String| {
-        let rest = rest_inside(inner, &outer)?.to_owned();
-        Some((outer, rest))
-    };
-    around.into_iter().filter_map(|(outer, _)| rest(outer)).collect()
+    let slashes = inner.match_indices('/').take_while(move |(at, _)| *at <= longest);
+    let above = slashes.filter_map(|(at, _)| inner.split_at_checked(at));
+    let dots = name.match_indices('.').filter(move |(at, _)| name.len() - at < longest);
+    let wildcards = dots.filter_map(|(at, _)| Some(format!("*{}", name.get(at..)?)));
+    let wildcards = wildcards.filter(move |wildcard| wildcard != inner);
+    let above = above.map(|(outer, rest)| (Cow::Borrowed(outer), rest));
+    above.chain(wildcards.map(move |wildcard| (Cow::Owned(wildcard), behind)))
 }
 
-/// What has to be appended to a mirror of `outer`, so that it mirrors `inner`.
-/// None if `inner` is not inside, or is all of `outer`.
-pub(super) fn rest_inside<'s>(inner: &'s str, outer: &str) -> Option<&'s str> {
-    if inner == outer {
-        return None;
+/// Scopes, of which it is asked whether another one lies inside of one of them.
+pub(super) struct Scopes<'s> {
+    all: BTreeSet<&'s str>,
+    longest: usize,
+}
+
+impl<'s> Scopes<'s> {
+    pub(super) fn of(all: impl IntoIterator<Item = &'s str>) -> Scopes<'s> {
+        let all: BTreeSet<&str> = all.into_iter().collect();
+        let longest = all.iter().map(|scope| scope.len()).max().unwrap_or_default();
+        Scopes { all, longest: longest.min(LONGEST) }
     }
-    if let Some(rest) = inner.strip_prefix(outer).filter(|rest| rest.starts_with('/')) {
-        return Some(rest);
+
+    /// Whether this is one of them.
+    pub(super) fn has(&self, scope: &str) -> bool {
+        self.all.contains(scope)
     }
-    // Of a wildcard only the names of hosts can be inside; a port counts nothing.
-    let suffix = outer.strip_prefix('*').filter(|suffix| suffix.starts_with('.'))?;
-    let path = inner.find('/').unwrap_or(inner.len());
-    let (host, rest) = inner.split_at_checked(path)?;
-    let name = host.split_once(':').map_or(host, |(name, _)| name);
-    name.ends_with(suffix).then_some(rest)
+
+    /// Whether this lies inside of one of them, and is not that one.
+    pub(super) fn has_around(&self, inner: &str) -> bool {
+        scopes_around(inner, self.longest).any(|(outer, _)| self.has(&outer))
+    }
 }
 
 /// Checks the source of a set of mirrors; the error says what is expected.
@@ -117,6 +126,23 @@ fn is_component(component: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// What has to be appended to a mirror of `outer`, so that it mirrors `inner`.
+    /// None if `inner` is not inside, or is all of `outer`.
+    fn rest_inside<'s>(inner: &'s str, outer: &str) -> Option<&'s str> {
+        if inner == outer {
+            return None;
+        }
+        if let Some(rest) = inner.strip_prefix(outer).filter(|rest| rest.starts_with('/')) {
+            return Some(rest);
+        }
+        // Of a wildcard only the names of hosts can be inside; a port counts nothing.
+        let suffix = outer.strip_prefix('*').filter(|suffix| suffix.starts_with('.'))?;
+        let path = inner.find('/').unwrap_or(inner.len());
+        let (host, rest) = inner.split_at_checked(path)?;
+        let name = host.split_once(':').map_or(host, |(name, _)| name);
+        name.ends_with(suffix).then_some(rest)
+    }
+
     #[test]
     fn a_scope_lies_inside_another_by_whole_components_and_whole_labels() {
         for (inner, outer, rest) in [
@@ -150,12 +176,13 @@ mod tests {
             inner in r"(\*\.)?[ab](\.[ab]){0,3}(:1)?(/[ab]){0,3}",
             outer in r"(\*\.)?[ab](\.[ab]){0,2}(:1)?(/[ab]){0,2}",
         ) {
-            let around = scopes_around(&inner, 1024);
-            let found = around.iter().find(|(scope, _)| *scope == outer);
-            let found = found.map(|(_, rest)| rest.as_str());
+            let found = scopes_around(&inner, 1024).find(|(scope, _)| *scope == outer);
+            let found = found.map(|(_, rest)| rest);
             proptest::prop_assert_eq!(found, rest_inside(&inner, &outer));
-            let near = scopes_around(&inner, outer.len());
-            proptest::prop_assert_eq!(near.iter().any(|(s, _)| *s == outer), found.is_some());
+            let mut near = scopes_around(&inner, outer.len());
+            proptest::prop_assert_eq!(near.any(|(s, _)| s == outer), found.is_some());
+            let scopes = Scopes::of([outer.as_str(), "c"]);
+            proptest::prop_assert_eq!(scopes.has_around(&inner), found.is_some());
         }
     }
 

@@ -7,6 +7,7 @@ use super::{left_out, normal};
 use crate::config::{Dropin, File, Origin, Source, Unit, User};
 use crate::contents::Decoder;
 use crate::ignition;
+use crate::text::quoted;
 use crate::unit_name::is_unit_name;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -301,7 +302,7 @@ fn unit(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<Laye
     let dropins = without_twins(dropins, "drop-in", |dropin: &Dropin<'_>| &dropin.name, report);
     let name = fields.required_string("name", report)?;
     if !is_unit_name(name) {
-        report.problem(fields.at("name"), format!("{}; found {name:?}", normal::UNIT_NAME));
+        report.problem(fields.at("name"), format!("{}; found {}", normal::UNIT_NAME, quoted(name)));
         return None;
     }
     for (field, reason) in faults {
@@ -320,7 +321,8 @@ fn dropin(
     let contents = unit_text(fields, faults, report);
     let name = fields.required_string("name", report)?;
     if !normal::is_dropin_name(name) {
-        report.problem(fields.at("name"), format!("{}; found {name:?}", normal::DROPIN_NAME));
+        report
+            .problem(fields.at("name"), format!("{}; found {}", normal::DROPIN_NAME, quoted(name)));
         return None;
     }
     Some(Dropin { name: Cow::Owned(name.to_owned()), contents })

@@ -4,13 +4,17 @@
 mod by_name;
 mod commands;
 mod directives;
+mod expanded;
 mod lines;
 mod names;
 mod needed;
+mod next;
 mod places;
+mod reasons;
 mod relations;
 mod says;
 mod systemctl;
+mod written;
 
 use crate::canonical::{self, units_look_equal};
 use crate::config::{File, NodeConfig, Unit};
@@ -21,20 +25,19 @@ use crate::unit_name::is_template;
 use by_name::{ByName, Named};
 use commands::units_begun;
 use lines::{settings, settings_among};
-use names::{Known, Pattern, instance_of, is_beginning, is_family, names_for, resolved, unescaped};
-use needed::{is_harmless_conflict, is_the_systems};
+use names::{Known, Pattern, instance_of, is_beginning, is_family, names_for};
+use needed::is_the_systems;
+use next::{How, Next, Visit};
 use places::{Starts, places, unit_at};
+use reasons::{MORE, harsh, in_a_sentence, in_words, of_hidden};
 use relations::{Does, Relation, Relations, begun_by_name};
-use says::{Why, ends, is_harsh};
+use says::{Why, ends, handed_on, is_harsh};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
+use written::{Hidden, PER_UNIT, Place, Text};
 
-/// How many bytes of text are looked at for all units that one policy names: a
-/// hundred times as much as real configs have.
-pub const ROOM: usize = 8 << 20;
-/// A unit takes as much besides its text.
-const PER_UNIT: usize = 256;
+pub use written::ROOM;
+
 /// And so much for each name of others of which only systemd can tell a part.
 const PER_PATTERN: usize = 16;
 /// So many names of other units are kept.
@@ -49,9 +52,9 @@ pub struct OwnUnits<'c> {
     /// Of unit files and drop-ins, by the name that they are written for.
     texts: ByName<'c, Text<'c>>,
     /// What happens to other units when one is touched, by what their texts or links say of it.
-    comes: ByName<'c, (Does, Cow<'c, str>)>,
+    comes: ByName<'c, Coming<'c>>,
     /// The same for names with a part that only systemd can resolve.
-    patterns: Vec<(Pattern, Does, Cow<'c, str>)>,
+    patterns: Vec<(Pattern, Coming<'c>)>,
     /// Units of which a link says something that is not in the configs.
     elsewhere: BTreeSet<String>,
     /// A config has an fstab, from which systemd makes mounts.
@@ -66,39 +69,21 @@ pub struct OwnUnits<'c> {
 #[derive(Default)]
 struct Gathered<'c> {
     texts: Named<'c, Text<'c>>,
-    comes: Named<'c, (Does, Cow<'c, str>)>,
-    patterns: Vec<(Pattern, Does, Cow<'c, str>)>,
-    /// How many bytes of text are known.
+    comes: Named<'c, Coming<'c>>,
+    patterns: Vec<(Pattern, Coming<'c>)>,
+    /// How many bytes of text are known, and of names that were made of it.
     bytes: usize,
     /// How many names they hold of other units.
     named: usize,
     too_much: bool,
 }
 
-/// Something that is written of a unit.
-#[derive(Debug)]
-struct Text<'c> {
-    text: Cow<'c, str>,
-    place: Place<'c>,
-    is_secret: bool,
-}
-
-/// Where something is written of a unit.
-#[derive(Debug)]
-enum Place<'c> {
-    Unit,
-    DropIn(&'c str),
-    File(&'c str),
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Unit => f.write_str("its contents"),
-            Place::DropIn(name) => write!(f, "its drop-in {name}"),
-            Place::File(path) => f.write_str(path),
-        }
-    }
+/// What comes of a unit when another one is touched.
+#[derive(Debug, Clone)]
+struct Coming<'c> {
+    does: Does,
+    unit: Cow<'c, str>,
+    hidden: Option<Hidden<'c>>,
 }
 
 impl<'c> OwnUnits<'c> {
@@ -126,15 +111,15 @@ impl<'c> OwnUnits<'c> {
             for (one, other) in
                 places.same.into_iter().map(|(one, other)| (one.into(), other.into()))
             {
-                found.comes(Cow::clone(&one), Does::Be, Cow::clone(&other));
-                found.comes(other, Does::Be, one);
+                found.comes(Cow::clone(&one), Does::Be, Cow::clone(&other), None);
+                found.comes(other, Does::Be, one, None);
             }
             for Starts { unit, started, requires } in places.starts {
                 let (unit, started) = (Cow::Owned(unit), Cow::Owned(started));
                 if requires {
-                    found.comes(Cow::clone(&started), Does::Restart, Cow::clone(&unit));
+                    found.comes(Cow::clone(&started), Does::Restart, Cow::clone(&unit), None);
                 }
-                found.comes(unit, Does::Start, started);
+                found.comes(unit, Does::Start, started, None);
             }
             all.elsewhere.extend(places.elsewhere);
             for file in config.files.iter().filter(|file| file.path == FSTAB) {
@@ -155,43 +140,29 @@ impl<'c> OwnUnits<'c> {
             return Some(MORE.to_owned());
         }
         let mut next = Next::default();
-        next.add(name, Does::Restart, "");
-        while let Some(Visit { unit, comes, how }) = next.visits.pop() {
-            if let Some(why) = self.why_not_at(&unit, comes, how, room) {
+        next.add(name, Does::Restart, How::default());
+        while let Some(visit) = next.visits.pop() {
+            if let Some(why) = self.why_not_at(&visit, room) {
                 return Some(why);
             }
-            let said = self.texts(&unit).into_iter().flat_map(|text| settings(&text.text));
-            for setting in said {
-                if setting.key.starts_with("Exec") {
-                    let line = resolved(&unescaped(&setting.value), &unit);
-                    for other in units_begun(&line) {
-                        next.add(&other, Does::Restart, "which it starts or stops");
-                    }
-                }
-                let Some(relations) = relations::of(&setting, &unit) else { continue };
-                let Some(to) = relations.relation.to else { continue };
-                let Some(does) = to.after(comes) else { continue };
-                for other in &relations.named.units {
-                    next.add(other, does, in_words(to));
-                }
-                for pattern in relations.named.patterns {
-                    if let Known::Template(template) = pattern.known() {
-                        next.add(&template, does, in_words(to));
-                    }
-                }
-            }
+            self.add_named(&visit, &mut next, room);
+            let Visit { unit, comes, how } = visit;
             for other in begun_by_name(&unit).iter().filter(|_| comes != Does::Reload) {
-                next.add(other, Does::Start, in_words(Does::Start));
+                next.add(other, Does::Start, how.then(in_words(Does::Start), None));
             }
-            for (said, other) in self.coming(&unit) {
+            for Coming { does: said, unit: other, hidden } in self.coming(&unit, room) {
                 let Some(does) = said.after(comes) else { continue };
                 let stops = said != Does::Be && matches!(does, Does::Restart | Does::Stop);
                 let many = stops && is_beginning(&other);
                 let is_own = does == Does::Restart && self.is_own_target(&other);
+                let how = how.then(in_words(said), hidden);
                 if many || is_harsh(said, does, &other) && !is_own {
-                    return Some(format!("would not be touched gently: {}", harsh(said, &other)));
+                    return Some(match how.hidden {
+                        Some(hidden) => of_hidden(hidden),
+                        None => format!("would not be touched gently: {}", harsh(said, &other)),
+                    });
                 }
-                next.add(&other, does, in_words(said));
+                next.add(&other, does, how);
             }
             if is_family(&unit) {
                 for member in self.members(&unit, room) {
@@ -199,71 +170,105 @@ impl<'c> OwnUnits<'c> {
                 }
             }
         }
-        None
+        next.too_much.then(|| MORE.to_owned())
     }
 
-    /// Why it is not gentle if `comes` happens to this unit, by what is said of it.
-    fn why_not_at(
+    /// Adds the units that the texts of one name, with what comes of them.
+    fn add_named(
         &self,
-        unit: &str,
-        comes: Does,
-        how: &'static str,
+        Visit { unit, comes, how }: &Visit<'c>,
+        next: &mut Next<'c>,
         room: &mut usize,
-    ) -> Option<String> {
-        let texts = self.texts(unit);
+    ) {
+        for text in self.texts(unit) {
+            for setting in settings(&text.text) {
+                let hidden = text.hidden(setting.line);
+                if setting.key.starts_with("Exec") {
+                    let Some(line) = handed_on(&setting.value, unit, room) else {
+                        next.too_much = true;
+                        return;
+                    };
+                    for other in units_begun(&line) {
+                        next.add(
+                            &other,
+                            Does::Restart,
+                            how.then("which it starts or stops", hidden),
+                        );
+                    }
+                }
+                let Some(relations) = relations::of(&setting, unit) else { continue };
+                let Some(to) = relations.relation.to else { continue };
+                let Some(does) = to.after(*comes) else { continue };
+                let how = how.then(in_words(to), hidden);
+                for other in &relations.named.units {
+                    next.add(other, does, how);
+                }
+                for pattern in relations.named.patterns {
+                    if let Known::Template(template) = pattern.known() {
+                        next.add(&template, does, how);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Why it is not gentle if this comes of a unit, by what is said of it.
+    fn why_not_at(&self, visit: &Visit<'_>, room: &mut usize) -> Option<String> {
+        let Visit { unit, comes, how } = visit;
+        let (names, texts) = (names_for(unit), self.texts(unit));
         let takes = PER_UNIT + PER_PATTERN * self.patterns.len();
+        let takes = takes + names.iter().map(String::len).sum::<usize>();
         let takes = takes + texts.iter().map(|text| text.text.len()).sum::<usize>();
         let Some(left) = room.checked_sub(takes) else { return Some(MORE.to_owned()) };
         *room = left;
-        let which = match how {
+        let which = match how.words {
             "" => "its unit".to_owned(),
-            how => format!("{unit}, {how},"),
+            words => format!("{unit}, {words},"),
         };
-        if names_for(unit).iter().any(|name| self.elsewhere.contains(name)) {
-            return Some(format!(
-                "may not be touched gently: a link leads from {which} to what the configs do not \
-                 hold, which is more than is looked at"
-            ));
+        let hidden = how.hidden.map(of_hidden);
+        if names.iter().any(|name| self.elsewhere.contains(name)) {
+            return hidden.or_else(|| {
+                Some(format!(
+                    "may not be touched gently: a link leads from {which} to what the configs do \
+                     not hold, which is more than is looked at"
+                ))
+            });
         }
-        let says = self.has_fstab_of_units || self.has_fstab && comes != Does::Start;
+        let says = self.has_fstab_of_units || self.has_fstab && *comes != Does::Start;
         if says && unit.ends_with(".mount") {
-            return Some(format!(
-                "may not be touched gently: {which} is a mount, and the configs hold {FSTAB}, which \
-                 is more than is looked at"
-            ));
+            return hidden.or_else(|| {
+                Some(format!(
+                    "may not be touched gently: {which} is a mount, and the configs hold {FSTAB}, \
+                     which is more than is looked at"
+                ))
+            });
         }
         let found = texts.iter().filter_map(|text| {
-            Some((ends(&text.text, unit, comes, |unit| self.is_own_target(unit))?, text))
+            let is_own_target = |unit: &str| self.is_own_target(unit);
+            Some((ends(&text.text, unit, *comes, room, is_own_target)?, text))
         });
         // What is known says more than what is not.
         let (why, text) = found.min_by_key(|(why, _)| matches!(why, Why::More { .. }))?;
-        Some(match why {
-            Why::Ends(what) => format!("would not be touched gently: {which} {what}"),
-            Why::More { line, .. } if text.is_secret => format!(
-                "may not be touched gently: {which} says more than is looked at, on line {line} of {}",
-                text.place
-            ),
-            Why::More { section, key, line } => format!(
-                "may not be touched gently: {which} has {key}= in [{section}], which is more than is \
-                 looked at (line {line} of {})",
-                text.place
-            ),
-        })
+        hidden.or_else(|| Some(in_a_sentence(why, &which, text)))
     }
 
     /// What comes of other units when this one is touched, by what they say.
-    fn coming(&self, name: &str) -> Vec<(Does, Cow<'_, str>)> {
+    fn coming(&self, name: &str, room: &mut usize) -> Vec<Coming<'c>> {
         let names = names_for(name);
         let exact = names.iter().flat_map(|name| self.comes.get(name)).cloned();
-        let meant =
-            self.patterns.iter().filter_map(|(pattern, does, unit)| match pattern.meant(name)? {
-                "" => Some((*does, unit.clone())),
-                instance if is_template(unit) => {
-                    Some((*does, Cow::Owned(instance_of(unit, instance)?)))
+        let meant = self.patterns.iter().filter_map(|(pattern, coming)| {
+            let unit = match pattern.meant(name)? {
+                "" => coming.unit.clone(),
+                instance if is_template(&coming.unit) => {
+                    Cow::Owned(instance_of(&coming.unit, instance)?)
                 }
-                _ => Some((*does, unit.clone())),
-            });
-        exact.chain(meant).collect()
+                _ => coming.unit.clone(),
+            };
+            Some(Coming { unit, ..*coming })
+        });
+        let coming: Vec<Coming<'c>> = exact.chain(meant).collect();
+        *room = room.saturating_sub(coming.len().saturating_mul(PER_PATTERN));
+        coming
     }
 
     /// Whether a unit is a target that the configs bring: they say what stands on it.
@@ -276,7 +281,8 @@ impl<'c> OwnUnits<'c> {
     /// template's.
     fn members(&self, family: &str, room: &mut usize) -> Vec<&str> {
         let members: Vec<&str> = self.texts.names().collect();
-        *room = room.saturating_sub(members.len().saturating_mul(PER_PATTERN));
+        let takes = members.iter().map(|member| PER_PATTERN + member.len()).sum();
+        *room = room.saturating_sub(takes);
         let members = members.into_iter().filter(|name| *name != family);
         members.filter(|name| names_for(name).iter().any(|it| it == family)).collect()
     }
@@ -297,10 +303,12 @@ impl<'c> Gathered<'c> {
             self.too_much = true;
             return;
         }
+        let hidden = |line| text.hidden(line);
         match &text.text {
-            Cow::Borrowed(text) => self.add_relations(unit.clone(), text, |name| name),
+            Cow::Borrowed(text) => self.add_relations(unit.clone(), text, hidden, |name| name),
             Cow::Owned(text) => {
-                self.add_relations(unit.clone(), text, |name| Cow::Owned(name.into_owned()));
+                let kept = |name: Cow<'_, str>| Cow::Owned(name.into_owned());
+                self.add_relations(unit.clone(), text, hidden, kept);
             }
         }
         self.texts.push((unit, text));
@@ -310,6 +318,7 @@ impl<'c> Gathered<'c> {
         &mut self,
         unit: Cow<'c, str>,
         text: &'t str,
+        hidden: impl Fn(usize) -> Option<Hidden<'c>>,
         kept: impl Fn(Cow<'t, str>) -> Cow<'c, str>,
     ) {
         // A `for` would copy each setting on its way here.
@@ -320,81 +329,33 @@ impl<'c> Gathered<'c> {
                 return Some(());
             };
             self.named += named.units.len() + named.patterns.len();
-            if named.too_many || self.named > MOST_NAMES {
+            if named.too_many || self.named > MOST_NAMES || self.bytes > ROOM {
                 self.too_much = true;
                 return None;
             }
+            let hidden = hidden(setting.line);
             for other in named.units {
-                self.comes(kept(other), does, unit.clone());
+                self.comes(kept(other), does, unit.clone(), hidden);
             }
             for pattern in named.patterns {
-                self.patterns.push((pattern, does, unit.clone()));
+                self.patterns.push((pattern, Coming { does, unit: unit.clone(), hidden }));
             }
             Some(())
         });
     }
 
     /// What comes of the unit `of` when another one is touched.
-    fn comes(&mut self, touched: Cow<'c, str>, does: Does, of: Cow<'c, str>) {
-        self.comes.push((touched, (does, of)));
-    }
-}
-
-/// Why a unit is not looked at.
-const MORE: &str = "may not be touched gently: the configs say more of it, and of units that belong to \
-                    it, than is looked at";
-
-/// How a unit belongs to the one that is touched.
-fn in_words(said: Does) -> &'static str {
-    match said {
-        Does::Be => "which has it as an alias",
-        Does::Start => "which it starts",
-        Does::Stop => "which it stops",
-        Does::Restart => "which stops with it",
-        Does::Reload => "which is reloaded with it",
-    }
-}
-
-/// Why it is not gentle that this is said of another unit.
-fn harsh(said: Does, other: &str) -> String {
-    match said {
-        Does::Be => {
-            "the configs make it an alias of what ends the system, or of what much of a node needs"
-                .to_owned()
-        }
-        Does::Start => "the configs have it start what ends the system".to_owned(),
-        Does::Stop => format!("{other} stops where it starts, and much of a node with that"),
-        Does::Restart if is_beginning(other) => {
-            format!("all units that {other} stands for stop with it")
-        }
-        Does::Restart | Does::Reload => {
-            format!("{other} stops with it, and much of a node with that")
-        }
-    }
-}
-
-/// A unit to look at, what comes of it, and how it belongs to the first one.
-struct Visit {
-    unit: String,
-    comes: Does,
-    how: &'static str,
-}
-
-/// Units to look at, each once for all that comes of it.
-#[derive(Default)]
-struct Next {
-    known: BTreeSet<(String, Does)>,
-    visits: Vec<Visit>,
-}
-
-impl Next {
-    fn add(&mut self, unit: &str, comes: Does, how: &'static str) {
-        if comes == Does::Stop && is_harmless_conflict(unit) {
-            return;
-        }
-        if self.known.insert((unit.to_owned(), comes)) {
-            self.visits.push(Visit { unit: unit.to_owned(), comes, how });
-        }
+    fn comes(
+        &mut self,
+        touched: Cow<'c, str>,
+        does: Does,
+        of: Cow<'c, str>,
+        hidden: Option<Hidden<'c>>,
+    ) {
+        let is_made = |name: &&Cow<'c, str>| matches!(name, Cow::Owned(_));
+        let made = [&touched, &of].into_iter().filter(is_made).map(|name| name.len()).sum();
+        self.bytes = self.bytes.saturating_add(made);
+        self.comes.push((touched, Coming { does, unit: of, hidden }));
     }
 }
 

@@ -2,6 +2,7 @@
 //! program or a script does is its owner's affair.
 
 use super::directives::is_known_property;
+use super::expanded::{has_braces, is_spread, may_be_program, may_be_the_kernels};
 use super::systemctl::{self, BACKTICK, units_of};
 
 /// The programs by which the system ends or sleeps, whatever stands behind them.
@@ -207,6 +208,8 @@ const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do
 const KERNEL: [&str; 4] = ["/sysrq", "sysrq-trigger", "/sys/power/", "/dev/watchdog"];
 
 const QUOTES: [char; 2] = ['"', '\''];
+/// What a shell takes out of words.
+const TAKEN_OUT: [char; 3] = ['"', '\'', '\\'];
 /// What ends a command in a shell.
 const SEPARATORS: [char; 7] = [BACKTICK, '(', ')', ';', '&', '|', '\n'];
 
@@ -245,14 +248,22 @@ const UNMISTAKABLE: [&str; 5] = ["systemctl", "loginctl", "rpm-ostree", "bootc",
 /// What stands for something that only who runs the command can tell.
 const UNKNOWN: [char; 2] = ['%', '$'];
 
-/// Whether a text names where the kernel takes commands.
+/// Whether a text names where the kernel takes commands, in one piece or in several.
 pub(super) fn reaches_the_kernel(text: &str) -> bool {
+    bare_reaches_the_kernel(&text.replace(TAKEN_OUT, ""))
+}
+
+/// Of a text without what a shell takes out.
+fn bare_reaches_the_kernel(text: &str) -> bool {
+    let is_spread = text.contains(['*', '?', '[', '{', '$', BACKTICK]);
     KERNEL.iter().any(|place| text.contains(place))
+        || is_spread && in_commands(text).split_whitespace().any(may_be_the_kernels)
 }
 
 /// Whether a command line is one that ends the system.
 pub(super) fn runs_the_end(line: &str) -> bool {
-    if reaches_the_kernel(line) || line.contains("RTMIN") {
+    let bare = line.replace(TAKEN_OUT, "");
+    if bare_reaches_the_kernel(&bare) || bare.contains("RTMIN") {
         return true;
     }
     let mut looked_into = 0;
@@ -414,11 +425,20 @@ fn wrapped_ends(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
     let mut is_named = false;
     let mut at_once = AT_ONCE.contains(&program);
     let mut is_fed = FEEDING.contains(&program);
+    // What a shell makes of the words behind it is handed to a program that ends nothing by itself.
+    let mut takes_files = program == "find";
     for (at, word) in rest.iter().enumerate() {
         let behind = rest.get(at + 1..).unwrap_or_default();
         let inner = self::program(command_of(word));
         if !is_named && is_unknown(inner) && !word.contains('=') {
             return true;
+        }
+        if is_spread(word) {
+            *looked_into += usize::from(has_braces(word));
+            let may_be_it = !is_named && !takes_files;
+            if may_be_it && is_spread_program(word) || is_spread_to_the_end(command_of(word)) {
+                return true;
+            }
         }
         let is_shell = SHELLS.contains(&inner);
         let is_by_arguments = BY_ARGUMENTS.contains(&inner);
@@ -434,6 +454,10 @@ fn wrapped_ends(program: &str, rest: &[&str], looked_into: &mut usize) -> bool {
         }
         let is_wrapper = is_wrapper(inner);
         is_named |= !is_wrapper && (at_once && is_plain(word) || is_program(word));
+        takes_files |= inner == "find" || LOOKING.contains(&inner);
+        // What does not stand behind an option is no value of one.
+        takes_files |= !is_wrapper && is_bare(word) && !is_behind_option(rest, at);
+        takes_files &= !word.starts_with("-exec") && !word.starts_with("-ok");
         at_once &= is_wrapper || word.contains('=');
         at_once |= AT_ONCE.contains(&inner);
         is_fed |= FEEDING.contains(&inner);
@@ -506,6 +530,16 @@ fn is_plain(word: &str) -> bool {
     !word.starts_with('-')
         && !word.contains('=')
         && word.starts_with(|it: char| it.is_alphabetic() || it == '/')
+}
+
+/// Whether a word is plain, and no path.
+fn is_bare(word: &str) -> bool {
+    is_plain(word) && !word.contains('/')
+}
+
+fn is_behind_option(words: &[&str], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| words.get(before));
+    before.is_some_and(|before| before.starts_with('-'))
 }
 
 /// Whether a word is a program by its whole path.
@@ -622,9 +656,17 @@ fn is_unknown(word: &str) -> bool {
 /// Whether only who runs it can tell which program a word is: by that, or by what a shell makes names of
 /// files of.
 fn is_unknown_program(word: &str) -> bool {
-    is_unknown(program(word))
-        || word.contains('/') && word.contains(['*', '?', '['])
-        || word.contains('{') && word.contains(',')
+    is_unknown(program(word)) || is_spread(word)
+}
+
+/// Whether a word behind a wrapper is no assignment and no value of an option.
+fn is_spread_program(word: &str) -> bool {
+    !word.contains('=') || word.starts_with('{')
+}
+
+/// Whether a shell may make a program of a word by which the system ends.
+fn is_spread_to_the_end(word: &str) -> bool {
+    may_be_program(word, ENDING.into_iter().chain(BY_ARGUMENTS))
 }
 
 fn base(path: &str) -> &str {

@@ -1,13 +1,19 @@
 //! The names of units in what units say: with quotes, escapes and specifiers.
 
-use crate::unit_name::{is_unit_name, kind_of_unit};
+use crate::unit_name::{self, is_unit_name, kind_of_unit};
 use std::borrow::Cow;
 
 /// A unit that names more units than this is not looked into, and counts as the worst.
 pub(super) const MOST_NAMED: usize = 4096;
 
-/// And a value is no longer than they could be.
+/// And a value is no longer than they could be. Systemd reads no longer lines either.
 pub(super) const LONGEST: usize = MOST_NAMED * 256;
+
+/// Whether no unit has a name that long: it is more than is looked at. What is made of a name, such as
+/// those that begin alike, grows with the square of its length.
+pub(super) fn is_too_long(name: &str) -> bool {
+    name.len() > unit_name::LONGEST
+}
 
 /// The units that a value names.
 #[derive(Default)]
@@ -20,6 +26,11 @@ pub(super) struct Named<'v> {
 }
 
 impl Named<'_> {
+    /// What is not looked at.
+    pub(super) fn beyond() -> Named<'static> {
+        Named { too_many: true, ..Named::default() }
+    }
+
     pub(super) fn into_owned(self) -> Named<'static> {
         let units = self.units.into_iter().map(|unit| Cow::Owned(unit.into_owned())).collect();
         Named { units, patterns: self.patterns, too_many: self.too_many }
@@ -28,19 +39,19 @@ impl Named<'_> {
 
 /// The units that a value names in the text of the unit `name`.
 pub(super) fn named<'v>(value: &'v str, name: &str) -> Named<'v> {
-    if value.len() > LONGEST {
-        return Named { too_many: true, ..Named::default() };
-    }
-    match memchr::memchr3(b'"', b'\'', b'%', value.as_bytes()) {
-        Some(_) => plainly_named(&resolved(value, name).replace(['"', '\''], "")).into_owned(),
-        None => plainly_named(value),
+    match resolved(value, name) {
+        None => Named::beyond(),
+        Some(Cow::Borrowed(value)) if memchr::memchr2(b'"', b'\'', value.as_bytes()).is_none() => {
+            plainly_named(value)
+        }
+        Some(value) => plainly_named(&value.replace(['"', '\''], "")).into_owned(),
     }
 }
 
 fn plainly_named(value: &str) -> Named<'_> {
     let mut found = Named::default();
     for (at, word) in value.split_whitespace().enumerate() {
-        if at == MOST_NAMED {
+        if at == MOST_NAMED || is_too_long(word) {
             found.too_many = true;
             break;
         }
@@ -81,35 +92,79 @@ pub(super) fn of_quadlet(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A value with the specifiers that follow from the unit's name; others stay.
-pub(super) fn resolved(value: &str, name: &str) -> String {
-    if !value.contains('%') {
-        return value.to_owned();
+/// A value with the specifiers that follow from the unit's name; others stay. None: it is longer than
+/// is looked at.
+pub(super) fn resolved<'v>(value: &'v str, name: &str) -> Option<Cow<'v, str>> {
+    if value.len() > LONGEST {
+        return None;
     }
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
-    let last = prefix.rsplit('-').next().unwrap_or(prefix);
-    // Specifiers in capitals stand for the part of the name without its escapes.
-    let [whole_prefix, whole_instance, whole_last] =
-        [prefix, instance, last].map(|part| unescaped(part).into_owned());
-    // What is written of many units follows from each one's name, which may be any.
-    let many = is_family(name);
-    let is_template = stem.ends_with('@');
-    [
-        ("%n", name),
-        ("%N", stem),
-        ("%p", prefix),
-        ("%P", &whole_prefix),
-        ("%i", instance),
-        ("%I", &whole_instance),
-        ("%j", last),
-        ("%J", &whole_last),
-    ]
-    .iter()
-    .filter(|(specifier, _)| {
-        !many || is_template && matches!(*specifier, "%p" | "%P" | "%j" | "%J")
-    })
-    .fold(value.to_owned(), |value, (specifier, stands_for)| value.replace(specifier, stands_for))
+    if !value.contains('%') {
+        return Some(Cow::Borrowed(value));
+    }
+    let specifiers = Specifiers::of(name);
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((before, behind)) = rest.split_once('%') {
+        out.push_str(before);
+        let meant = behind.chars().next().and_then(|it| Some((it, specifiers.meant(it)?)));
+        rest = match meant {
+            Some((specifier, stands_for)) => {
+                out.push_str(&stands_for);
+                behind.get(specifier.len_utf8()..).unwrap_or_default()
+            }
+            None => {
+                out.push('%');
+                behind
+            }
+        };
+        if out.len() > LONGEST {
+            return None;
+        }
+    }
+    out.push_str(rest);
+    (out.len() <= LONGEST).then_some(Cow::Owned(out))
+}
+
+/// What the specifiers stand for that follow from a unit's name.
+struct Specifiers<'n> {
+    name: &'n str,
+    stem: &'n str,
+    prefix: &'n str,
+    instance: &'n str,
+    /// What stands behind the last dash of the prefix.
+    last: &'n str,
+    /// The name stands for many units.
+    is_many: bool,
+}
+
+impl Specifiers<'_> {
+    fn of(name: &str) -> Specifiers<'_> {
+        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+        let (prefix, instance) = stem.split_once('@').unwrap_or((stem, ""));
+        let last = prefix.rsplit('-').next().unwrap_or(prefix);
+        Specifiers { name, stem, prefix, instance, last, is_many: is_family(name) }
+    }
+
+    /// What `%` and this letter stand for; None: only systemd can tell.
+    fn meant(&self, specifier: char) -> Option<Cow<'_, str>> {
+        // What is written of many units follows from each one's name, which may be any.
+        let is_of_prefix = matches!(specifier, 'p' | 'P' | 'j' | 'J');
+        if self.is_many && !(is_of_prefix && self.stem.ends_with('@')) {
+            return None;
+        }
+        // Letters in capitals stand for the part of the name without its escapes.
+        Some(match specifier {
+            'n' => Cow::Borrowed(self.name),
+            'N' => Cow::Borrowed(self.stem),
+            'p' => Cow::Borrowed(self.prefix),
+            'P' => unescaped(self.prefix),
+            'i' => Cow::Borrowed(self.instance),
+            'I' => unescaped(self.instance),
+            'j' => Cow::Borrowed(self.last),
+            'J' => unescaped(self.last),
+            _ => return None,
+        })
+    }
 }
 
 /// A value with its characters in place of what stands for them: `\x65`, `\145`,

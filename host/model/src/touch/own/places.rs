@@ -1,6 +1,6 @@
 //! Where the files and links of a config say something of units.
 
-use super::names::of_quadlet;
+use super::names::{is_too_long, of_quadlet};
 use crate::config::{File, NodeConfig};
 use crate::path::{clean, is_below};
 use crate::plan::{QUADLET_DIRECTORIES, unit_sources};
@@ -12,6 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_HOPS: usize = 40;
 /// So many files and links are looked at below links.
 const MOST_STEPS: usize = 100_000;
+/// So many bytes of a path take as much as one of them.
+const PER_STEP: usize = 256;
+
+/// The kernel takes no longer path.
+const LONGEST_PATH: usize = 4096;
 
 /// Where a masked unit leads to.
 const MASKED: &str = "/dev/null";
@@ -46,7 +51,7 @@ pub(super) fn places<'c>(config: &'c NodeConfig<'c>) -> Places<'c> {
     let among_units: BTreeMap<&str, &File<'c>> =
         among_units.map(|(_, file)| (file.path.as_ref(), file)).collect();
     for (path, file) in among_units {
-        places.files.extend(unit_at(path).map(|unit| (unit, file)));
+        places.says(unit_at(path), file);
     }
     let links = links(config);
     let mut steps = 0;
@@ -62,6 +67,11 @@ pub(super) fn places<'c>(config: &'c NodeConfig<'c>) -> Places<'c> {
         if !known.insert((path.clone(), target.clone())) {
             continue;
         }
+        // A link to what it stands in makes paths without end.
+        if path.len() > LONGEST_PATH {
+            places.too_much = true;
+            return places;
+        }
         places.names(&path, &target);
         let Some(real) = followed(&links, &target) else {
             places.too_much = true;
@@ -74,10 +84,8 @@ pub(super) fn places<'c>(config: &'c NodeConfig<'c>) -> Places<'c> {
                 continue;
             }
             is_there = true;
-            places.files.extend(
-                unit_at(&format!("{path}{below}"))
-                    .map(|unit| (Cow::Owned(unit.into_owned()), file)),
-            );
+            let path = format!("{path}{below}");
+            places.says(unit_at(&path).map(|unit| Cow::Owned(unit.into_owned())), file);
         }
         for (link, target) in links.range(real.clone()..) {
             let Some(below) = link.strip_prefix(real.as_str()) else { break };
@@ -85,6 +93,10 @@ pub(super) fn places<'c>(config: &'c NodeConfig<'c>) -> Places<'c> {
             if below.starts_with('/') {
                 is_there = true;
                 let path = format!("{path}{below}");
+                steps += (path.len() + target.len()) / PER_STEP;
+                if steps > MOST_STEPS {
+                    break;
+                }
                 if is_among_units(&path) {
                     shown.push((path, target.clone()));
                 }
@@ -101,10 +113,23 @@ pub(super) fn places<'c>(config: &'c NodeConfig<'c>) -> Places<'c> {
     places
 }
 
-impl Places<'_> {
+impl<'c> Places<'c> {
+    /// That a file says something of a unit.
+    fn says(&mut self, unit: Option<Cow<'c, str>>, file: &'c File<'c>) {
+        match unit {
+            Some(unit) if is_too_long(&unit) => self.too_much = true,
+            unit => self.files.extend(unit.map(|unit| (unit, file))),
+        }
+    }
+
     /// What a link is among units: a name, and one that it leads to, or that it starts.
     fn names(&mut self, path: &str, target: &str) {
         let Some(place) = in_unit_directory(path).filter(|_| target != MASKED) else { return };
+        // No file has a longer name either.
+        if is_too_long(base(target)) || path.split('/').any(is_too_long) {
+            self.too_much = true;
+            return;
+        }
         let named = of_quadlet(base(target)).into_owned();
         let mut same = |one: &str| {
             let one = of_quadlet(one);
@@ -174,14 +199,14 @@ fn links(config: &NodeConfig<'_>) -> BTreeMap<String, String> {
 fn followed(links: &BTreeMap<String, String>, path: &str) -> Option<String> {
     let mut path = path.to_owned();
     for _ in 0..MOST_HOPS {
+        if path.len() > LONGEST_PATH {
+            return None;
+        }
         let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
         let ends = ends.chain([path.len()]);
         let next = ends.filter_map(|end| Some((links.get(path.get(..end)?)?, end))).next();
         let Some((target, end)) = next else { return Some(path) };
         path = format!("{target}{}", path.get(end..).unwrap_or_default());
-        if path.len() > 4096 {
-            return None;
-        }
     }
     None
 }

@@ -1,7 +1,7 @@
 //! What the directives of a unit make of other units.
 
 use super::lines::Setting;
-use super::names::{LONGEST, MOST_NAMED, Named, mounts_of, named, of_quadlet, resolved};
+use super::names::{MOST_NAMED, Named, mounts_of, named, of_quadlet, resolved};
 use std::borrow::Cow;
 
 /// What happens to one unit when another one is touched.
@@ -128,7 +128,9 @@ fn of_value<'v>(section: &str, key: &str, value: &'v str, name: &str) -> Option<
             with(Some(Does::Start), Some(Does::Restart), mounts(directory, value, name))
         }
         "LogNamespace" => {
-            let name = resolved(value, name);
+            let Some(name) = resolved(value, name) else {
+                return with(Some(Does::Start), Some(Does::Restart), Named::beyond());
+            };
             let sockets = ["journald@", "journald-varlink@"];
             let units = sockets.map(|it| format!("systemd-{it}{name}.socket").into()).to_vec();
             with(Some(Does::Start), Some(Does::Restart), Named { units, ..Named::default() })
@@ -142,11 +144,9 @@ fn of_value<'v>(section: &str, key: &str, value: &'v str, name: &str) -> Option<
 
 /// The mounts that the paths of a value lie in.
 fn mounts(directory: &str, value: &str, name: &str) -> Named<'static> {
-    let mut named = Named { too_many: value.len() > LONGEST, ..Named::default() };
-    if named.too_many {
-        return named;
-    }
-    let value = resolved(value, name).replace(['"', '\''], "");
+    let Some(value) = resolved(value, name) else { return Named::beyond() };
+    let value = value.replace(['"', '\''], "");
+    let mut named = Named::default();
     for (at, path) in value.split_whitespace().enumerate() {
         if at == MOST_NAMED {
             named.too_many = true;

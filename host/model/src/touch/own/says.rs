@@ -8,6 +8,7 @@ use super::needed::is_missed;
 use super::relations::{self, Does};
 use crate::touch::{ends_the_system, touch_gently};
 use crate::unit_name::{is_template, kind_of_unit};
+use std::borrow::Cow;
 
 /// What a unit can have done to the system when it ends, fails or hangs.
 const ACTIONS: [&str; 4] =
@@ -20,42 +21,67 @@ const COMMANDS: [&str; 6] =
 /// Why a unit is not touched gently.
 pub(super) enum Why {
     /// It ends or isolates the system, or stops what a node needs: a clause that quotes
-    /// no value.
-    Ends(String),
+    /// no value, and the line that it is about.
+    Ends { what: String, line: usize },
     /// It says more than is looked at.
     More { section: String, key: String, line: usize },
 }
 
-/// Why it is not gentle that this comes of a unit, by its text.
+/// Why it is not gentle that this comes of a unit, by its text. What is made of its values is taken from
+/// `room`.
 pub(super) fn ends(
     text: &str,
     name: &str,
     comes: Does,
+    room: &mut usize,
     is_own_target: impl Fn(&str) -> bool,
 ) -> Option<Why> {
     let mut more = None;
     for setting in settings(text) {
-        let (key, value) = (&*setting.key, &*setting.value);
-        if let Some(what) = setting_ends(key, value, name) {
-            return Some(Why::Ends(what));
-        }
-        if let Some(what) = relation_ends(&setting, name, comes, &is_own_target) {
-            return Some(Why::Ends(what));
+        let (key, line) = (&*setting.key, setting.line);
+        let handed_on = match is_handed_on(key) {
+            true => handed_on(&setting.value, name, room),
+            false => Some(Cow::Borrowed(&*setting.value)),
+        };
+        let what = handed_on.as_ref().and_then(|value| setting_ends(key, value));
+        let what = what.or_else(|| relation_ends(&setting, name, comes, &is_own_target));
+        if let Some(what) = what {
+            return Some(Why::Ends { what, line });
         }
         // What is known to end the system says more than that something is not known.
-        if more.is_none() && !is_known(&setting.section, key) {
+        if more.is_none() && (handed_on.is_none() || !is_known(&setting.section, key)) {
             let (section, key) = (setting.section.to_string(), key.to_owned());
-            more = Some(Why::More { section, key, line: setting.line });
+            more = Some(Why::More { section, key, line });
         }
     }
     more
 }
 
-fn setting_ends(key: &str, value: &str, name: &str) -> Option<String> {
+/// Whether systemd hands a value on to what it runs, or to the kernel.
+fn is_handed_on(key: &str) -> bool {
+    let is_standard = key.starts_with("Standard") && key != "StandardInputData";
+    is_standard || key.starts_with("Exec") || COMMANDS.contains(&key)
+}
+
+/// A value as systemd hands it on: with what its escapes and specifiers stand for. None: it is longer than is
+/// looked at, or than there is room for.
+pub(super) fn handed_on<'v>(value: &'v str, name: &str, room: &mut usize) -> Option<Cow<'v, str>> {
+    let value = match unescaped(value) {
+        Cow::Borrowed(value) => resolved(value, name)?,
+        Cow::Owned(value) => Cow::Owned(resolved(&value, name)?.into_owned()),
+    };
+    if let Cow::Owned(made) = &value {
+        *room = room.checked_sub(made.len())?;
+    }
+    Some(value)
+}
+
+/// Why a directive is not gentle by itself. Its value is as systemd hands it on.
+fn setting_ends(key: &str, value: &str) -> Option<String> {
     if ACTIONS.contains(&key) && !matches!(value, "" | "none") {
         return Some(format!("has {key}=, by which the system ends"));
     }
-    if key.starts_with("Standard") && reaches_the_kernel(&resolved(&unescaped(value), name)) {
+    if key.starts_with("Standard") && reaches_the_kernel(value) {
         return Some(format!("reaches the kernel's sysrq, by {key}="));
     }
     let isolates = key.ends_with("JobMode") && value.contains("isolate");
@@ -66,9 +92,7 @@ fn setting_ends(key: &str, value: &str, name: &str) -> Option<String> {
     if key == "StandardInputData" && !value.is_empty() {
         return Some(format!("hands on what is not looked at, by {key}="));
     }
-    if (key.starts_with("Exec") || COMMANDS.contains(&key))
-        && runs_the_end(&resolved(&unescaped(value), name))
-    {
+    if (key.starts_with("Exec") || COMMANDS.contains(&key)) && runs_the_end(value) {
         return Some(format!("runs what ends the system, by {key}="));
     }
     None

@@ -1,7 +1,9 @@
 mod commands;
 mod directives;
+mod long;
 mod places;
 mod relations;
+mod secrets;
 
 use super::*;
 use crate::read::{self, Input};

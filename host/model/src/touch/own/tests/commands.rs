@@ -440,6 +440,106 @@ fn what_a_command_prints_counts_where_it_is_the_command() {
 }
 
 #[test]
+fn what_a_shell_makes_of_globs_and_braces_counts_behind_wrappers_too() {
+    assert_judged(
+        &[
+            "/bin/sh -c 'exec /sbin/reb?ot'",
+            "/bin/bash -c 'exec {reboot,-f}'",
+            "/bin/bash -c 'exec {systemctl,reboot}'",
+            "/bin/bash -c 'exec re{boot,x}'",
+            "/bin/sh -c 'exec /opt/*/run'",
+            "/bin/sh -c 'exec -a app /usr/sbin/re[b]oot'",
+            "/bin/bash -c 'exec -a app {reboot,-f}'",
+            "/bin/bash -c 'exec -a app /usr/{bin,sbin}/reboot*'",
+            "/bin/sh -c 'sudo -u root /sbin/reb?ot'",
+            "/bin/sh -c 'runuser -u app /opt/*/run'",
+            "/bin/sh -c 'nice -n 5 /opt/app/bin/*'",
+            "/bin/bash -c 'ssh host {reboot,-f}'",
+            "/bin/sh -c 'env -u A /usr/bin/system[c]tl stop crio'",
+            "/bin/sh -c 'nice -n 5 /sbin/reb*'",
+            "/bin/bash -c 'nice {-n,5,reboot}'",
+            "/bin/bash -c 'env {A=b,reboot}'",
+            "/bin/sh -c 'timeout 10 rm /sbin/re[[:alnum:]]oot'",
+            "/bin/sh -c 'find /var/log/*/ -exec /sbin/reb?ot +'",
+            "/bin/sh -c 'start-stop-daemon --start --exec=/sbin/reb?ot'",
+            "/bin/sh -c 'su -c/sbin/reb?ot'",
+        ],
+        &[
+            "/bin/sh -c 'exec /usr/bin/app /etc/app/*.conf'",
+            "/bin/sh -c 'exec app /etc/app/*.conf --to {a,b}'",
+            "/bin/bash -c 'exec /usr/bin/app --names={a,b} {c,d}'",
+            "/bin/sh -c 'env A=/etc/*.conf /usr/bin/app'",
+            "/bin/sh -c 'timeout 60 rm -rf /var/lib/app/*'",
+            "/bin/sh -c 'nice cp /etc/app/?.conf /run/app'",
+            "/bin/sh -c 'nice -n 19 tar czf /run/app.tgz /var/log/app/*'",
+            "/bin/sh -c 'ionice -c 3 gzip /var/log/app/*.log'",
+            "/bin/sh -c 'flock /run/app.lock tar cf /run/app.tar {a,b}'",
+            "/bin/sh -c 'find /var/log/pods/*/ -mtime +3 -delete'",
+            "/usr/bin/find /var/cache/man -type f -name *.gz -atime +6 -delete",
+            "/bin/sh -c 'ls /usr/sbin/re*'",
+            "/bin/sh -c 'for file in /usr/sbin/re*; do echo b; done'",
+            "/bin/sh -c 'nice /usr/bin/podman ps --format {{.ID}}'",
+        ],
+    );
+    // Each word could be many programs, if it has braces.
+    assert!(is_gentle(&format!("/bin/sh -c 'timeout 9 rm {}'", "/var/lib/*/a ".repeat(100))));
+    assert!(!is_gentle(&format!("/bin/sh -c 'timeout 9 rm {}'", "/var/{a,b}/a ".repeat(17))));
+}
+
+#[test]
+fn where_the_kernel_takes_commands_is_found_in_pieces() {
+    assert_judged(
+        &[
+            "/bin/sh -c \"echo b > /proc/sys''rq-trigger\"",
+            "/bin/sh -c 'echo b > /proc/sys\"\"rq-trigger'",
+            "/bin/sh -c 'echo b > /proc/\\\\sysrq-trigger'",
+            "/bin/sh -c 'echo b | tee /proc/sy?rq-trigger'",
+            "/bin/sh -c 'echo b | tee /proc/s*'",
+            "/bin/sh -c 'echo b > /proc/sysrq-[t]rigger'",
+            "/bin/sh -c 'echo b > /pro?/sys[r-z]q-trigger'",
+            "/bin/sh -c 'echo b > /proc/sys[[:lower:]]q-trigger'",
+            "/bin/sh -c 'echo b > /tmp/..//proc/./sys?q-trigger'",
+            "/bin/bash -c 'echo b >/proc/sys{rq,}-trigger'",
+            "/bin/bash -c 'echo b | tee /{proc/sysrq-,tmp/}trigger'",
+            "/bin/bash -c 'echo b | tee /proc/sys{r..r}q-trigger'",
+            "/bin/sh -c 'echo b > /proc/sys${NOTHING}rq-trigger'",
+            "/bin/sh -c 'echo b > /proc/sys$(true)rq-trigger'",
+            "/bin/sh -c 'echo b > /proc/sys`true`rq-trigger'",
+            "/bin/sh -c 'echo 1 > /proc/sys/kernel/sys?q'",
+            "/bin/sh -c 'echo 1 > /proc/sys/*/sysr?'",
+            "/bin/sh -c 'echo mem > /sys/po*er/state'",
+            "/bin/sh -c 'echo mem > /sys/power\"\"/state'",
+            "/bin/dd if=/opt/a of=/sys/p?wer/autosleep",
+            "/bin/sh -c 'echo a > /dev/wa?chdog'",
+            "/bin/sh -c 'echo a > /dev/w*0'",
+            "/bin/sh -c 'echo a > /dev/watchd{og,ig}'",
+            "/bin/sh -c 'kill -RT\"\"MIN+5 1'",
+        ],
+        &[
+            "/bin/sh -c 'echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor'",
+            "/bin/sh -c 'for dev in /sys/class/net/*; do echo $dev; done'",
+            "/bin/sh -c 'for i in /sys/block/sd[a-z]/queue/scheduler; do echo none > $i; done'",
+            "/bin/sh -c 'echo 2 > /proc/sys/net/ipv4/conf/*/rp_filter'",
+            "/bin/bash -c 'cat /proc/{cpuinfo,meminfo}'",
+            "/bin/sh -c 'ls -d /proc/[0-9]*'",
+            "/bin/sh -c 'cat /proc/*/oom_score_adj'",
+            "/bin/sh -c 'echo -1000 > /proc/${MAINPID}/oom_score_adj'",
+            "/bin/sh -c 'test -d /proc/$MAINPID'",
+            "/bin/sh -c 'echo 1 > /proc/sys/net/$KEY'",
+            "/bin/sh -c 'echo 1 > /sys/bus/pci/devices/${DEVICE}/remove'",
+            "/bin/sh -c 'chmod 0660 /dev/sd* /dev/dm-?'",
+            "/bin/sh -c 'ls /dev/*'",
+            "/usr/sbin/smartctl -a /dev/$DEVICE",
+            "/sbin/agetty --noclear %I $TERM",
+            "/bin/sh -c 'rm -f /run/app/*.sock'",
+        ],
+    );
+    for key in ["StandardOutput=file:/proc/sys\"\"rq-trigger", "StandardInput=file:/dev/wa?chdog"] {
+        assert!(why(&unit(&format!("[Service]\n{key}\n")), "a.service").is_some(), "{key}");
+    }
+}
+
+#[test]
 fn a_unit_that_a_command_starts_counts_too() {
     let ends = ("evil.service", "[Unit]\nSuccessAction=reboot\n");
     for command in [

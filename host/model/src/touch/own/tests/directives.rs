@@ -21,18 +21,6 @@ fn a_directive_that_is_not_known_is_more_than_is_looked_at_and_told_with_its_lin
 }
 
 #[test]
-fn of_a_file_that_is_secret_no_directive_is_told() {
-    let config = json!({"storage": {"files": [{
-        "path": "/etc/systemd/system/a.service.d/x.conf", "mode": 0o600,
-        "contents": {"source": "data:,%5BService%5D%0Ahunter2=x%0A"}}]}});
-    assert_eq!(
-        why(&config, "a.service").unwrap(),
-        "may not be touched gently: its unit says more than is looked at, on line 2 of \
-         /etc/systemd/system/a.service.d/x.conf"
-    );
-}
-
-#[test]
 fn what_systemd_leaves_to_others_or_out_is_no_reason() {
     for text in [
         "[X-App]\nSuccessAction=reboot\n",
