@@ -3,6 +3,7 @@
 
 use anyhow::{Result, bail};
 use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
 use tread_console::exit::{Exit, UsageError};
@@ -18,7 +19,7 @@ use tread_model::effect::Effect;
 use tread_model::openshift::{self, Export, Says, Voice};
 use tread_model::plan::{Step, effect_of};
 use tread_model::problem::{Problem, Problems};
-use tread_model::read::Input;
+use tread_model::read::{Input, document_values};
 use tread_model::rules::{self, RuleAction, RuleSet, RulesPolicy, Then};
 use tread_model::verdict::{Action, Layer};
 
@@ -86,7 +87,7 @@ pub fn run(args: &RulesArgs, out: &mut impl Write) -> Result<Exit> {
     }
     let all = read_all(&files, rules::read_any)?;
     let (theirs, ours): (Vec<_>, Vec<_>) =
-        all.iter().partition(|(_, policy)| policy.name == openshift::POLICY_NAME);
+        all.iter().partition(|it| it.policy.name == openshift::POLICY_NAME);
     match (theirs.as_slice(), ours.as_slice()) {
         ([], []) => bail!(
             "there are no rules in {}: expected a DisruptionPolicy with spec.rules, or OpenShift's \
@@ -94,7 +95,7 @@ pub fn run(args: &RulesArgs, out: &mut impl Write) -> Result<Exit> {
             names(&files)
         ),
         ([], ours) => check(args.output, ours, out)?,
-        ([(_, theirs)], []) => from_openshift(args.output, theirs, out)?,
+        ([theirs], []) => from_openshift(args.output, &theirs.policy, out)?,
         _ => {
             let message = "a MachineConfiguration is converted, and a DisruptionPolicy is checked: \
                            give them one at a time";
@@ -108,21 +109,65 @@ fn names(files: &[NamedBytes]) -> String {
     files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The policies of all files, each with its file; all problems together.
-fn read_all(
-    files: &[NamedBytes],
-    read: fn(&Input<'_>) -> Result<Vec<RulesPolicy>, Problems>,
-) -> Result<Vec<(&str, RulesPolicy)>, Problems> {
+/// A policy of rules, and where it stands.
+struct Given<'f> {
+    file: &'f str,
+    mode: Mode,
+    policy: RulesPolicy,
+}
+
+/// Whether a policy decides, as its manifest says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+enum Mode {
+    Enforce,
+    Shadow,
+    Disabled,
+}
+
+impl Mode {
+    /// That of a manifest whose mode was read before, and is known.
+    fn of(manifest: &Value) -> Mode {
+        match manifest.pointer("/spec/mode").and_then(Value::as_str) {
+            Some("Shadow") => Mode::Shadow,
+            Some("Disabled") => Mode::Disabled,
+            _ => Mode::Enforce,
+        }
+    }
+
+    /// What stands behind the layer.
+    fn in_words(self) -> &'static str {
+        match self {
+            Mode::Enforce => "",
+            Mode::Shadow => ", mode Shadow: it is only tried, and decides nothing",
+            Mode::Disabled => ", mode Disabled: it is not asked, and decides nothing",
+        }
+    }
+}
+
+/// How rules are read.
+type Read = fn(&Input<'_>) -> Result<Vec<RulesPolicy>, Problems>;
+
+/// The policies of a file, each with its mode.
+fn read_with_modes(input: &Input<'_>, read: Read) -> Result<Vec<(Mode, RulesPolicy)>, Problems> {
+    let policies = read(input)?;
+    // Each document is one policy, in this order: any other would have been a problem.
+    let documents = document_values(input)?;
+    let modes = documents.iter().map(|document| Mode::of(&document.value));
+    Ok(modes.zip(policies).collect())
+}
+
+/// The policies of all files; all problems together.
+fn read_all(files: &[NamedBytes], read: Read) -> Result<Vec<Given<'_>>, Problems> {
     let mut problems = Vec::new();
-    let mut all: Vec<(&str, RulesPolicy)> = Vec::new();
+    let mut all: Vec<Given<'_>> = Vec::new();
     for file in files {
-        match read(&Input { name: &file.name, bytes: &file.bytes }) {
+        match read_with_modes(&Input { name: &file.name, bytes: &file.bytes }, read) {
             Err(Problems(more)) => problems.extend(more),
             Ok(policies) => {
-                for policy in policies {
+                for (mode, policy) in policies {
                     // Whatever the layers: plans name a policy by its name alone.
-                    let same = all.iter().find(|(_, it)| it.name == policy.name);
-                    let twice = same.map(|(earlier, _)| {
+                    let same = all.iter().find(|it| it.policy.name == policy.name);
+                    let twice = same.map(|Given { file: earlier, .. }| {
                         format!(
                             "{:?} is the name of a policy in {earlier} too: rename one, or leave \
                              one out",
@@ -136,7 +181,7 @@ fn read_all(
                         message,
                         ..Problem::default()
                     }));
-                    all.push((&file.name, policy));
+                    all.push(Given { file: &file.name, mode, policy });
                 }
             }
         }
@@ -151,6 +196,7 @@ struct Checked<'p> {
     file: &'p str,
     policy: &'p str,
     layer: Layer,
+    mode: Mode,
     may_relax: bool,
     rules: Vec<Listed>,
     warnings: Vec<String>,
@@ -194,13 +240,14 @@ fn listed(rule: rules::Rule) -> Listed {
     Listed { r#match: rule.r#match, answer, actions, effect, words, reason }
 }
 
-fn check(output: Output, policies: &[&(&str, RulesPolicy)], out: &mut impl Write) -> Result<()> {
+fn check(output: Output, policies: &[&Given<'_>], out: &mut impl Write) -> Result<()> {
     let checked: Vec<Checked<'_>> = policies
         .iter()
-        .map(|(file, policy)| Checked {
+        .map(|Given { file, mode, policy }| Checked {
             file,
             policy: &policy.name,
             layer: policy.layer,
+            mode: *mode,
             may_relax: policy.may_relax,
             rules: rules_of(policy).into_iter().map(listed).collect(),
             warnings: rules::warnings(policy),
@@ -225,7 +272,8 @@ fn human(out: &mut impl Write, checked: &[Checked<'_>]) -> Result<()> {
         let relaxes = policy.may_relax && policy.layer == Layer::Template;
         let relax = if relaxes { ", may relax the built-in policies" } else { "" };
         let file = print::line(policy.file);
-        writeln!(out, "{file}: {} (layer {}{relax})", policy.policy, policy.layer)?;
+        let mode = policy.mode.in_words();
+        writeln!(out, "{file}: {} (layer {}{relax}{mode})", policy.policy, policy.layer)?;
         let rows = (1..).zip(&policy.rules).flat_map(|(number, rule): (usize, &Listed)| {
             rule.r#match.iter().enumerate().map(move |(at, pattern)| {
                 let first = |text: String| if at == 0 { text } else { String::new() };
@@ -268,11 +316,10 @@ fn to_openshift(args: &RulesArgs, files: &[NamedBytes], out: &mut impl Write) ->
     };
     let (set, _) = policies::named(&exported, &Limits::default())?;
     let read = read_all(files, rules::read)?;
-    let mut voices: Vec<Voice> = read.iter().map(|(_, policy)| Voice::from(policy)).collect();
+    let mut voices: Vec<Voice> = read.iter().map(|it| Voice::from(&it.policy)).collect();
     voices.extend(set.policies().iter().map(|policy| voice(policy)));
     let export = openshift::export(&voices);
-    let warnings: Vec<String> =
-        read.iter().flat_map(|(_, policy)| rules::warnings(policy)).collect();
+    let warnings: Vec<String> = read.iter().flat_map(|it| rules::warnings(&it.policy)).collect();
     match args.output {
         Output::Json => {
             json(out, &Exported { export: &export, warnings })?;
@@ -326,6 +373,7 @@ mod tests {
             ("fine", &[manifest("time", "layer: admin")][..], None),
             ("dots", &[manifest("a.b-c", "layer: template, mayRelax: true")], None),
             ("no effect", &[manifest("time", "layer: admin, mayRelax: true")], None),
+            ("enforced", &[manifest("time", "mode: Enforce")], None),
             ("built-in", &[manifest("registries", "layer: admin")], Some("a built-in one")),
             ("two dots", &[manifest("a..b", "layer: admin")], Some("beside each .")),
             ("dash", &[manifest("a-", "layer: admin")], Some("is no name")),
@@ -381,6 +429,26 @@ mod tests {
             assert_eq!(warnings.len(), usize::from(name == "no effect"), "{name}: {warnings:?}");
             let relaxes = said.contains("may relax the built-in");
             assert_eq!(relaxes, name == "dots", "{name}: {said}");
+            assert!(!said.contains("mode"), "{name}: {said}");
+        }
+    }
+
+    #[test]
+    fn each_policy_of_a_file_has_the_mode_of_its_own_manifest() {
+        let of = |name: &str, mode: &str| manifest(name, &format!("layer: template{mode}"));
+        let [a, b, c] = [of("a", ", mode: Disabled"), of("b", ""), of("c", ", mode: Shadow")];
+        let list = format!(
+            "{{apiVersion: v1, kind: List, items: [{}, {}, {}]}}",
+            a.trim(),
+            b.trim(),
+            c.trim()
+        );
+        for text in [format!("{a}---\n# nothing\n---\n{b}---\n{c}"), list] {
+            let input = Input { name: "rules.yaml", bytes: text.as_bytes() };
+            let read = read_with_modes(&input, rules::read_any).unwrap();
+            let found: Vec<_> = read.iter().map(|(mode, it)| (it.name.as_str(), *mode)).collect();
+            let expected = [("a", Mode::Disabled), ("b", Mode::Enforce), ("c", Mode::Shadow)];
+            assert_eq!(found, expected, "{text}");
         }
     }
 }

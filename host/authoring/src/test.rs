@@ -13,15 +13,16 @@ use crate::cases::{self, Case};
 use crate::explain;
 use crate::in_cluster::warn_of_wide;
 use anyhow::{Context as _, Result, ensure};
+use properties::Property;
 use report::{Outcome, Report, Row};
 use run::{Found, Subject};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tread_console::exit::{Exit, unless_nobody_reads};
-use tread_console::{inputs, outputs};
+use tread_console::{inputs, print};
 use tread_engine::limits::Limits;
 use tread_loading::builtins::check_name;
 use tread_loading::sandbox;
@@ -123,10 +124,9 @@ pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
         results.extend(of_file(&subject, file, args.update, &mut all));
     }
     let cases_nanos = nanos(start);
-    for property in properties::check(&subject, &all) {
-        let outcome = outcome(&property.problems);
-        let file = PROPERTIES.to_owned();
-        results.push(Row { file, title: property.title, outcome, problems: property.problems });
+    for Property { title, problems } in properties::check(&subject, &all, &told) {
+        let (file, outcome) = (PROPERTIES.to_owned(), outcome(&problems));
+        results.push(Row { file, title, outcome, problems, notes: Vec::new() });
     }
     let identity = &subject.policy.identity;
     let report = Report {
@@ -143,6 +143,13 @@ pub fn run(args: &TestArgs, out: &mut impl Write) -> Result<Exit> {
     .counted();
     unless_nobody_reads(report.print(args.output, out))?;
     Ok(if report.failed > 0 { Exit::Error } else { Exit::Done })
+}
+
+/// Tells whoever waits at a terminal what is being tried: it can take long.
+fn told(what: &str) {
+    if io::stderr().is_terminal() {
+        print::beside(what);
+    }
 }
 
 fn nanos(start: Instant) -> u64 {
@@ -171,6 +178,7 @@ fn of_file(subject: &Subject, path: &Path, update: bool, all: &mut Vec<Case>) ->
         title: title.to_owned(),
         outcome: outcome(&problems),
         problems,
+        notes: Vec::new(),
     };
     let (mut cases, mut unread) = (Vec::new(), Vec::new());
     match cases::read_each(path) {
@@ -188,37 +196,31 @@ fn of_file(subject: &Subject, path: &Path, update: bool, all: &mut Vec<Case>) ->
     if !unread.is_empty() {
         rows.push(row("its cases can be read", unread));
     }
-    let mut blocks = BTreeMap::new();
+    let first = rows.len();
+    let (mut blocks, mut notes) = (BTreeMap::new(), BTreeMap::new());
     for case in &cases {
         let found: Found = subject.run(case);
-        if update && !found.problems.is_empty() {
-            blocks
-                .extend(update::expectation(case, &found).map(|block| (case.title.clone(), block)));
+        if update
+            && !found.problems.is_empty()
+            && let Some(new) = update::expectation(case, &found)
+        {
+            blocks.insert(case.title.clone(), new.block);
+            notes.insert(case.title.clone(), new.notes);
         }
         rows.push(row(&case.title, found.problems));
     }
     if !blocks.is_empty() {
-        match rewrite(path, &cases, &blocks) {
-            Ok(()) => {
-                for row in rows.iter_mut().filter(|row| blocks.contains_key(&row.title)) {
-                    row.outcome = Outcome::Updated;
+        match update::rewrite(path, &cases, &blocks) {
+            Ok(()) => rows.iter_mut().skip(first).for_each(|row| {
+                if let Some(notes) = notes.remove(&row.title) {
+                    (row.outcome, row.notes) = (Outcome::Updated, notes);
                 }
-            }
+            }),
             Err(error) => rows.push(row("its expectations can be rewritten", lines(&error))),
         }
     }
     all.extend(cases);
     rows
-}
-
-fn rewrite(path: &Path, tested: &[Case], blocks: &BTreeMap<String, String>) -> Result<()> {
-    let text = fs::read_to_string(path)?;
-    ensure!(
-        cases::read_file(path).is_ok_and(|now| now == tested),
-        "it was changed while its cases ran, and nothing was written: run this again"
-    );
-    let new = update::rewritten(&text, blocks)?;
-    outputs::write(path, new.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn lines(error: &anyhow::Error) -> Vec<String> {

@@ -513,6 +513,14 @@ fn a_case_that_expects_nothing_yet_fails_until_update_writes_what_is_answered() 
     ] {
         assert!(failed.out().contains(part), "{part:?} in {}", failed.out());
     }
+    let updated = shop.tread(&["policy", "test", &component, "--update"]);
+    assert_eq!(updated.code(), 1);
+    assert_eq!(last_line(&updated), "13 passed, 2 failed", "{}", updated.out());
+    assert!(updated.out().contains("3 updated: "), "{}", updated.out());
+    let now = fs::read_to_string(shop.path("cases/open.yaml")).unwrap();
+    assert_eq!(now.matches("{answer: act, actions: [reload open.service]").count(), 3, "{now}");
+    let unread = format!("---\ntitle: Four\n{sides}\nexpected: {{}}\n---\ntitle: Five\n");
+    assert!(now.contains(&unread), "{now}");
 
     let secret =
         |text: &str| format!("{{files: {{/etc/open.conf: {{contents: {text}, mode: 0600}}}}}}");

@@ -10,9 +10,11 @@ use crate::questions::{inputs, instance, objects};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use tread_console::sentence::thousands;
 use tread_engine::sandbox::{Call, CallFailure, Module, Reply, Sandbox, Speaker};
 use tread_model::change::{Change, Content, Entry, State};
-use tread_model::claim::Pattern;
+use tread_model::claim::{Kind, Pattern};
+use tread_model::description::Claim;
 use tread_model::diff::compare;
 use tread_model::read;
 use tread_model::secrets::Tokens;
@@ -40,43 +42,54 @@ const ENOUGH: usize = 8;
 /// Ids of a claim with a glob.
 const IDS: usize = 4;
 
-/// Asks about everything that can be made up, and what the cases hold.
-pub(super) fn check(subject: &Subject, cases: &[Case]) -> Vec<Property> {
+/// Asks about everything that can be made up, and what the cases hold. Before that `told` gets
+/// a line that says what is tried.
+pub(super) fn check(subject: &Subject, cases: &[Case], told: &dyn Fn(&str)) -> Vec<Property> {
     if let Err(failure) = subject.policy.check(&subject.sandbox) {
         let mut problems = vec!["with its default settings it cannot be asked anything".to_owned()];
         problems.extend(subject.scene().failure(failure, &[]));
         return vec![Property { title: ANSWERS.to_owned(), problems }];
     }
     let seeds = seeds(cases);
+    let claims = || {
+        let claims = subject.policy.claims.iter();
+        claims.filter_map(|claim| Some((claim, Pattern::parse(&claim.changes).ok()?)))
+    };
+    let pools: Vec<Pool> =
+        claims().map(|(claim, pattern)| pool(subject, claim, pattern.kind(), &seeds)).collect();
+    let calls = calls(&pools);
+    told(&trying(subject, &pools, calls.len()));
     let mut run = Run::new(subject);
-    let mut pools: Vec<Pool> = Vec::new();
-    for claim in &subject.policy.claims {
-        let ids = ids(&claim.changes);
-        let Ok(pattern) = Pattern::parse(&claim.changes) else { continue };
-        let mut samples = samples(pattern.kind(), &ids, &seeds);
-        if samples.is_empty() {
-            let line = format!("no change could be made up for the claim on {}", claim.changes);
-            run.broken.answers.add(vec![line, "a simpler glob can be tested".to_owned()]);
-        }
-        let reads_secrets = subject.policy.declarations.needs_secrets;
-        samples.extend(quotes::samples(pattern.kind(), &ids, &seeds, reads_secrets));
-        if claim.with_unchanged {
-            // The last of several names, so that the others have it beside them.
-            let last = samples.iter().filter(|sample| Some(&sample.change.id) == ids.last());
-            let known = last.map(|sample| &sample.change).find(|it| it.after != State::Absent);
-            let entry = |it: &Change<'static>| Entry {
-                id: it.id.clone(),
-                state: it.after.clone(),
-                was_secret: false,
-            };
-            run.beside.extend(known.map(entry));
-        }
-        samples.iter().for_each(|sample| run.ask(sample));
-        pools.push(Pool { ids, samples });
-    }
+    claims().zip(&pools).for_each(|((claim, _), pool)| run.ask_each(claim, pool));
     run.beside.sort_by(|a, b| a.id.cmp(&b.id));
     run.beside.dedup_by(|a, b| a.id == b.id);
-    calls(&pools).iter().for_each(|call| run.ask_together(call));
+    calls.iter().for_each(|call| run.ask_together(call));
+    found(run)
+}
+
+/// What can be made up for a claim.
+fn pool(subject: &Subject, claim: &Claim, kind: Kind, seeds: &[String]) -> Pool {
+    let ids = ids(&claim.changes);
+    let mut samples = samples(kind, &ids, seeds);
+    let reads_secrets = subject.policy.declarations.needs_secrets;
+    samples.extend(quotes::samples(kind, &ids, seeds, reads_secrets));
+    Pool { ids, samples }
+}
+
+/// What is tried, in a line.
+fn trying(subject: &Subject, pools: &[Pool], calls: usize) -> String {
+    let changes: usize = pools.iter().map(|pool| pool.samples.len()).sum();
+    format!(
+        "trying what every policy must keep: {} is asked about {} made-up changes, and in {} calls \
+         about several, each twice",
+        subject.name(),
+        thousands(changes as u64),
+        thousands(calls as u64)
+    )
+}
+
+/// What came of all that was asked.
+fn found(run: Run<'_>) -> Vec<Property> {
     let Run { broken, asked, together, .. } = run;
     let Broken { answers, together: several, agrees, fuel, range, reasons, quotes } = broken;
     let one = format!("{asked} made-up changes");
@@ -149,6 +162,18 @@ type Ask = fn(&Sandbox, &Module, &Call<'_, '_>) -> Result<Reply, CallFailure>;
 impl<'s> Run<'s> {
     fn new(subject: &'s Subject) -> Run<'s> {
         Run { subject, broken: Broken::default(), asked: 0, together: 0, beside: Vec::new() }
+    }
+
+    /// About each change that was made up for a claim.
+    fn ask_each(&mut self, claim: &Claim, pool: &Pool) {
+        if pool.samples.is_empty() {
+            let line = format!("no change could be made up for the claim on {}", claim.changes);
+            self.broken.answers.add(vec![line, "a simpler glob can be tested".to_owned()]);
+        }
+        if claim.with_unchanged {
+            self.beside.extend(known(pool));
+        }
+        pool.samples.iter().for_each(|sample| self.ask(sample));
     }
 
     fn ask(&mut self, sample: &Sample) {
@@ -242,6 +267,13 @@ impl<'s> Run<'s> {
         };
         property.add(lines);
     }
+}
+
+/// What did not change, of the last of several names, so that the others have it beside them.
+fn known(pool: &Pool) -> Option<Entry<'static>> {
+    let last = pool.samples.iter().filter(|sample| Some(&sample.change.id) == pool.ids.last());
+    let change = last.map(|sample| &sample.change).find(|it| it.after != State::Absent)?;
+    Some(Entry { id: change.id.clone(), state: change.after.clone(), was_secret: false })
 }
 
 /// Whether an answer says nothing of why. Without an opinion there is nothing to say.

@@ -33,6 +33,9 @@ pub(super) struct Row {
     /// Where it is not as expected, in lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) problems: Vec<String>,
+    /// Of an expectation that was rewritten: what its author should know, in lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -74,7 +77,7 @@ impl Report {
     }
 
     fn human(&self, out: &mut impl Write) -> Result<()> {
-        for Row { file, title, outcome, problems } in &self.results {
+        for Row { file, title, outcome, problems, notes } in &self.results {
             let word = match outcome {
                 Outcome::Passed => "ok     ",
                 Outcome::Failed => "FAILED ",
@@ -83,6 +86,9 @@ impl Report {
             writeln!(out, "{word} {}: {}", line(file), line(title))?;
             for problem in problems {
                 writeln!(out, "          {}", line(problem))?;
+            }
+            for note in notes {
+                writeln!(out, "          note: {}", line(note))?;
             }
         }
         writeln!(out)?;
@@ -149,11 +155,13 @@ mod tests {
             title: title.to_owned(),
             outcome,
             problems: problems.iter().map(|it| (*it).to_owned()).collect(),
+            notes: Vec::new(),
         };
+        let updated = row("new", Outcome::Updated, &["nothing is expected yet"]);
         let results = vec![
             row("fine", Outcome::Passed, &[]),
             row("a < b & \"c\"", Outcome::Failed, &["x: asked for <y>", "\u{1}second"]),
-            row("new", Outcome::Updated, &[]),
+            Row { notes: vec!["x: look at it".to_owned()], ..updated },
         ];
         Report {
             policy: "chrony".to_owned(),
@@ -182,6 +190,7 @@ mod tests {
         assert_eq!(lines[0], "ok      cases/a.yaml: fine");
         assert_eq!(lines[1], "FAILED  cases/a.yaml: a < b & \"c\"");
         assert_eq!(lines[2].trim(), "x: asked for <y>");
+        assert_eq!(lines[6].trim(), "note: x: look at it");
         assert_eq!(lines.last(), Some(&"2 passed, 1 failed"));
     }
 
@@ -191,6 +200,8 @@ mod tests {
         assert_eq!((&json["passed"], &json["failed"]), (&1.into(), &1.into()));
         assert_eq!(json["results"][1]["outcome"], "failed");
         assert_eq!(json["results"][1]["problems"][0], "x: asked for <y>");
+        assert_eq!(json["results"][1].get("notes"), None);
+        assert_eq!(json["results"][2]["notes"][0], "x: look at it");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use tread_engine::planner;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
-use tread_engine::sandbox::{Call, Module, Sandbox, Speaker};
+use tread_engine::sandbox::{Call, Module, Reply, Sandbox, Speaker};
 use tread_loading::builtins;
 use tread_model::change::Change;
 use tread_model::diff::{compare, unchanged};
@@ -50,6 +50,8 @@ pub(super) struct Found {
     pub(super) given: Option<BTreeMap<String, Given>>,
     /// The plan, if the case expects one.
     pub(super) plan: Option<Plan>,
+    /// What stands in place of each reason that might quote a secret, if one does.
+    pub(super) unshown: Option<String>,
 }
 
 impl Subject {
@@ -134,18 +136,18 @@ impl Subject {
         };
 
         let policy = self.with(settings_of(case, self.name())?, case.read_secrets)?;
+        let call = Call {
+            settings: &policy.settings,
+            changes: &changes,
+            unchanged: &entries,
+            claims,
+            layer: Layer::Template,
+            speaker: Speaker::Policy,
+            words: policy.words(),
+        };
         let asked = match policy.check(&self.sandbox) {
             Err(failure) => Err(failure.clone()),
             Ok(()) => {
-                let call = Call {
-                    settings: &policy.settings,
-                    changes: &changes,
-                    unchanged: &entries,
-                    claims,
-                    layer: Layer::Template,
-                    speaker: Speaker::Policy,
-                    words: policy.words(),
-                };
                 let reply = self.sandbox.classify(&self.module, &call);
                 let units = OwnUnits::of(&old, &new);
                 reply.map_err(|failed| failed.failure).and_then(|reply| {
@@ -181,8 +183,21 @@ impl Subject {
         {
             problems.extend(self.scene().failure(failure, &changes));
         }
+        let unshown = asked.as_ref().ok().and_then(|reply| self.unshown(&call, reply));
         let given = asked.is_ok().then_some(given);
-        Ok(Found { problems, given, plan })
+        Ok(Found { problems, given, plan, unshown })
+    }
+
+    /// What tread says in place of a reason that might quote a secret: nothing else that it says
+    /// differs from what the policy does. What that is stays here.
+    fn unshown(&self, call: &Call<'_, '_>, reply: &Reply) -> Option<String> {
+        if reply.spent.is_some() {
+            return None;
+        }
+        let openly = self.sandbox.classify_openly(&self.module, call).ok()?;
+        let mut both = reply.verdicts.iter().flatten().zip(openly.verdicts.iter().flatten());
+        let (shown, _) = both.find(|(shown, own)| shown.reason != own.reason)?;
+        Some(shown.reason.clone())
     }
 
     fn nothing_offered(&self, changes: &[Change<'_>]) -> String {

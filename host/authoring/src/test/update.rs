@@ -2,83 +2,118 @@
 //! text, so that all else in the file stays as it was written.
 
 use super::run::Found;
-use crate::cases::{Case, Expect, Given, outcome_word, plan_line};
+use crate::cases::{self, Case, Expect, Given, Reason, outcome_word, plan_line};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use tread_console::outputs;
 use tread_model::plan::{Plan, PlannedChange, Step};
 use tread_model::read::{Input, document_values};
 
-/// The block that says what was found, with what the case looked at before.
-/// None if the policy could not be asked, or failed: that is never written.
-pub(super) fn expectation(case: &Case, found: &Found) -> Option<String> {
+/// What a case is to expect from now on.
+#[derive(Debug, Default)]
+pub(super) struct Expectation {
+    /// The block `expect:`.
+    pub(super) block: String,
+    /// What its author should know of it, in lines.
+    pub(super) notes: Vec<String>,
+}
+
+/// What was found, as far as the case looked at it before. None if the policy could not be
+/// asked, or failed: that is never written.
+pub(super) fn expectation(case: &Case, found: &Found) -> Option<Expectation> {
     let given = found.given.as_ref()?;
     let Expect { plan, changes, verdicts } = &case.expect;
-    let mut block = String::from("expect:\n");
+    let (block, notes) = (String::from("expect:\n"), Vec::new());
+    let mut new = Expectation { block, notes };
     if plan.is_some() {
         let plan = found.plan.as_ref()?;
         // Writing to a string cannot fail.
-        let _ = writeln!(block, "  plan: {}", scalar(&plan_line(plan)));
+        let _ = writeln!(new.block, "  plan: {}", scalar(&plan_line(plan)));
         if changes.is_some() {
-            block += &changes_of(case, plan);
+            new.changes_of(case, found, plan);
         }
     }
     if verdicts.is_some() || case.expect.is_open() {
-        block += &verdicts_of(case, given);
+        new.verdicts_of(case, found, given);
     }
-    Some(block)
+    Some(new)
 }
 
-fn changes_of(case: &Case, plan: &Plan) -> String {
-    let before = |change: &PlannedChange| case.expect.changes.as_ref()?.get(&change.id);
-    let mut block = String::from("  changes:\n");
-    for change in &plan.changes {
-        let before = before(change);
-        let new = before.is_none();
-        let mut fields = Vec::new();
-        if let Some(by) = change.decided_by.as_ref()
-            && before.is_none_or(|it| it.by.is_some())
-        {
-            fields.push(("by", scalar(&by.policy)));
+impl Expectation {
+    fn changes_of(&mut self, case: &Case, found: &Found, plan: &Plan) {
+        let before = |change: &PlannedChange| case.expect.changes.as_ref()?.get(&change.id);
+        self.block += "  changes:\n";
+        for change in &plan.changes {
+            let before = before(change);
+            let new = before.is_none();
+            let mut fields = Vec::new();
+            if let Some(by) = change.decided_by.as_ref()
+                && before.is_none_or(|it| it.by.is_some())
+            {
+                fields.push(("by", scalar(&by.policy)));
+            }
+            if before.is_some_and(|it| it.outcome.is_some()) || (new && change.decided_by.is_none())
+            {
+                fields.push(("outcome", outcome_word(change.outcome).to_owned()));
+            }
+            if before.is_none_or(|it| it.actions.is_some()) {
+                fields.push(("actions", list(change.actions.iter().map(Step::to_string))));
+            }
+            if let Some(reason) = before.and_then(|it| it.reason.as_ref()) {
+                let reason = self.reason(&change.id, Some(reason), &change.reason, found);
+                fields.extend(reason.map(|reason| ("reason", reason)));
+            }
+            self.push(&change.id, &fields);
         }
-        if before.is_some_and(|it| it.outcome.is_some()) || (new && change.decided_by.is_none()) {
-            fields.push(("outcome", outcome_word(change.outcome).to_owned()));
-        }
-        if before.is_none_or(|it| it.actions.is_some()) {
-            fields.push(("actions", list(change.actions.iter().map(Step::to_string))));
-        }
-        if let Some(reason) = before.and_then(|it| it.reason.as_ref()) {
-            let kept = reason.matches(&change.reason);
-            fields.push(("reason", quoted(if kept { &reason.written } else { &change.reason })));
-        }
-        push(&mut block, &change.id, &fields);
     }
-    block
-}
 
-fn verdicts_of(case: &Case, given: &BTreeMap<String, Given>) -> String {
-    let mut block = String::from("  verdicts:\n");
-    for (id, given) in given {
-        let before = case.expect.verdicts.as_ref().and_then(|verdicts| verdicts.get(id));
-        let mut fields = vec![("answer", given.answer.to_owned())];
-        if given.answer == "act" {
-            fields.push(("actions", list(given.actions.iter().cloned())));
+    fn verdicts_of(&mut self, case: &Case, found: &Found, given: &BTreeMap<String, Given>) {
+        self.block += "  verdicts:\n";
+        for (id, given) in given {
+            let before = case.expect.verdicts.as_ref().and_then(|verdicts| verdicts.get(id));
+            let mut fields = vec![("answer", given.answer.to_owned())];
+            if given.answer == "act" {
+                fields.push(("actions", list(given.actions.iter().cloned())));
+            }
+            let reason = before.and_then(|it| it.reason.as_ref());
+            if !given.reason.is_empty() && (reason.is_some() || case.expect.is_open()) {
+                let reason = self.reason(id, reason, &given.reason, found);
+                fields.extend(reason.map(|reason| ("reason", reason)));
+            }
+            self.push(id, &fields);
         }
-        let reason = before.and_then(|it| it.reason.as_ref());
-        if !given.reason.is_empty() && (reason.is_some() || case.expect.is_open()) {
-            let kept = reason.filter(|reason| reason.matches(&given.reason));
-            fields.push(("reason", quoted(kept.map_or(&given.reason, |reason| &reason.written))));
-        }
-        push(&mut block, id, &fields);
     }
-    block
-}
 
-fn push(block: &mut String, id: &str, fields: &[(&str, String)]) {
-    let fields: Vec<String> =
-        fields.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-    let _ = writeln!(block, "    {}: {{{}}}", scalar(id), fields.join(", "));
+    /// The reason to expect: the one that was, where it still fits. None, and a note, where tread
+    /// says something in place of the policy's own.
+    fn reason(
+        &mut self,
+        id: &str,
+        before: Option<&Reason>,
+        now: &str,
+        found: &Found,
+    ) -> Option<String> {
+        if found.unshown.as_ref().is_some_and(|unshown| now.contains(unshown)) {
+            let note = format!(
+                "{id}: its reason is not shown beside a secret, so none is expected: declare the \
+                 sentence among the policy's reasons (REASONS in the SDK), and write it here"
+            );
+            self.notes.extend((!self.notes.contains(&note)).then_some(note));
+            return None;
+        }
+        let kept = before.filter(|reason| reason.matches(now));
+        Some(quoted(kept.map_or(now, |reason| &reason.written)))
+    }
+
+    fn push(&mut self, id: &str, fields: &[(&str, String)]) {
+        let fields: Vec<String> =
+            fields.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let _ = writeln!(self.block, "    {}: {{{}}}", scalar(id), fields.join(", "));
+    }
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {
@@ -100,8 +135,26 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
+/// Writes other expectations, by title, into the file of the cases that were tested. Documents
+/// that are no case that can be read stay as they are.
+pub(super) fn rewrite(
+    path: &Path,
+    tested: &[Case],
+    blocks: &BTreeMap<String, String>,
+) -> Result<()> {
+    let text = fs::read_to_string(path)?;
+    let is_as_tested =
+        cases::read_each(path).is_ok_and(|now| now.iter().flatten().eq(tested.iter()));
+    ensure!(
+        is_as_tested,
+        "it was changed while its cases ran, and nothing was written: run this again"
+    );
+    let new = rewritten(&text, blocks)?;
+    outputs::write(path, new.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// The file with other expectations, by title.
-pub(super) fn rewritten(text: &str, blocks: &BTreeMap<String, String>) -> Result<String> {
+fn rewritten(text: &str, blocks: &BTreeMap<String, String>) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut left: Vec<&str> = blocks.keys().map(String::as_str).collect();
     for piece in documents(text) {
@@ -114,6 +167,10 @@ pub(super) fn rewritten(text: &str, blocks: &BTreeMap<String, String>) -> Result
             out.push_str(piece);
             continue;
         };
+        ensure!(
+            left.contains(&title.as_str()),
+            "{title}: two documents have this title, and nothing was written: give each its own"
+        );
         let new = replaced(piece, block)
             .and_then(|new| check_read_back(&before, &values(&new)?, block).map(|()| new))
             .with_context(|| format!("{title}: write this by hand:\n{block}"))?;
@@ -247,6 +304,43 @@ new: {}
         }
         let error = rewritten(FILE, &blocks(&[("Three", block)])).unwrap_err().to_string();
         assert!(error.contains("Three"), "{error}");
+    }
+
+    #[test]
+    fn of_two_documents_with_one_title_neither_is_written() {
+        let block = "expect:\n  plan: reboot\n";
+        let text = format!("{FILE}---\ntitle: One\nold: {{}}\n");
+        let error = rewritten(&text, &blocks(&[("One", block)])).unwrap_err().to_string();
+        assert!(error.contains("One: two documents have this title"), "{error}");
+        assert!(error.contains("give each its own"), "{error}");
+        rewritten(&text, &blocks(&[("Two", block)])).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_case_that_can_be_read_keeps_no_other_from_being_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cases.yaml");
+        let case = |title: &str| format!("title: {title}\nold: {{}}\nnew: {{}}\n");
+        let broken = format!("{}expected: {{}}\n---\n- 1\n", case("Broken"));
+        let text = |plan: &str| {
+            let open = case("Two");
+            format!("{}expect:\n  plan: {plan}\n---\n{broken}---\n{open}", case("One"))
+        };
+        fs::write(&path, text("nothing")).unwrap();
+        let tested: Vec<Case> = cases::read_each(&path).unwrap().into_iter().flatten().collect();
+        assert_eq!(tested.len(), 2);
+        rewrite(&path, &tested, &blocks(&[("One", "expect:\n  plan: reboot\n")])).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text("reboot"));
+
+        // Its cases are no longer those that were tested.
+        let mended = text("reboot").replace("expected", "expect");
+        for other in [mended, text("no action")] {
+            fs::write(&path, &other).unwrap();
+            let again = blocks(&[("One", "expect:\n  plan: drain\n")]);
+            let error = rewrite(&path, &tested, &again).unwrap_err().to_string();
+            assert!(error.contains("it was changed while its cases ran"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), other);
+        }
     }
 
     #[test]

@@ -307,6 +307,73 @@ fn a_case_can_let_the_policy_read_secrets() {
     }
 }
 
+#[test]
+fn a_reason_that_is_not_shown_beside_a_secret_is_never_written_as_expected() {
+    let bench = Bench::new();
+    // A unit can be named beside a secret where the settings name it.
+    let schema = json!({"type": "object", "properties": {"unit": {"type": "string"}}});
+    let mine = restarting("mine", "file:/etc/a");
+    let mine = with_settings(mine, json!({"unit": "a.service"}), schema);
+    bench.write("mine.wasm", mine.component());
+    let a = |text: &str, mode: &str| {
+        format!("{{files: {{/etc/a: {{contents: {text}, mode: {mode}}}}}}}")
+    };
+    let case = |title: &str, mode: &str, expect: &str| {
+        let (old, new) = (a("one", mode), a("two", mode));
+        format!("title: {title}\nreadSecrets: true\nold: {old}\nnew: {new}\n{expect}---\n")
+    };
+    let verdict = "expect:\n  verdicts:\n    file:/etc/a: ";
+    let change = "expect:\n  plan: restart a.service\n  changes:\n    file:/etc/a: ";
+    let act = "answer: act, actions: [restart a.service]";
+    let placed = "reason: The policy was offered a secret";
+    let written = [
+        case("Open", "0600", ""),
+        case("Mine", "0600", &format!("{verdict}{{{act}, reason: because}}\n")),
+        // What an earlier version wrote down.
+        case("Placed", "0600", &format!("{verdict}{{answer: refuse, {placed}}}\n")),
+        case("Planned", "0600", &format!("{change}{{by: mine, reason: because}}\n")),
+        case("Shown", "0644", &format!("{verdict}{{{act}, reason: another}}\n")),
+    ];
+    bench.write("a.yaml", written.concat());
+    let args = ["policy", "test", "mine.wasm", "--cases", "a.yaml"];
+    let updated = bench.tread(&[&args[..], &["--update", "-o", "json"]].concat());
+    assert_eq!(updated.code(), 0, "{}", updated.out());
+    let now = std::fs::read_to_string(bench.dir.path().join("a.yaml")).unwrap();
+    let unshown = format!("{verdict}{{{act}}}\n");
+    let expected = [
+        case("Open", "0600", &unshown),
+        case("Mine", "0600", &unshown),
+        case("Placed", "0600", &unshown),
+        case("Planned", "0600", &format!("{change}{{by: mine}}\n")),
+        case("Shown", "0644", &format!("{verdict}{{{act}, reason: \"because\"}}\n")),
+    ];
+    assert_eq!(now, expected.concat());
+    let note = "file:/etc/a: its reason is not shown beside a secret, so none is expected: declare \
+                the sentence among the policy's reasons (REASONS in the SDK), and write it here";
+    for row in &updated.json()["results"].as_array().unwrap()[..5] {
+        assert_eq!(row["outcome"], "updated", "{row}");
+        match row["title"] == "Shown" {
+            true => assert_eq!(row.get("notes"), None, "{row}"),
+            false => assert_eq!(row["notes"], json!([note]), "{row}"),
+        }
+    }
+    assert_eq!(bench.tread(&args).code(), 0, "{now}");
+    bench.write("a.yaml", &written[0]);
+    let human = bench.tread(&[&args[..], &["--update"]].concat()).out();
+    assert!(human.contains(&format!("note: {note}\n")), "{human}");
+
+    // A sentence that it declares is shown, and is written.
+    let reasons = vec!["because".to_owned()];
+    let declares = Some(Declarations { needs_secrets: false, reasons });
+    let declaring = Guest { declares, version: "1.1.0", ..mine };
+    bench.write("mine.wasm", declaring.component());
+    bench.write("a.yaml", written[..2].concat());
+    let updated = bench.tread(&[&args[..], &["--update"]].concat());
+    assert!(!updated.out().contains("note: "), "{}", updated.out());
+    let now = std::fs::read_to_string(bench.dir.path().join("a.yaml")).unwrap();
+    assert_eq!(now.matches("because").count(), 2, "{now}");
+}
+
 /// Ends what does not end by itself.
 fn within_a_minute(bench: &Bench, args: &[&str]) -> Ran {
     let mut command = bench.command(args);

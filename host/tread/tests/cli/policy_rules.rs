@@ -64,6 +64,7 @@ fn rules_are_listed_with_what_they_match_and_answer() {
     let json = rules(&bench, &["chrony.yaml", "-o", "json"]).json();
     let policy = &json[0];
     assert_eq!((&policy["policy"], &policy["layer"]), (&json!("chrony"), &json!("admin")));
+    assert_eq!(policy["mode"], "Enforce");
     assert_eq!(policy["warnings"], json!([]));
     assert_eq!(policy["rules"][0]["reason"], "It reads it once.");
     assert_eq!(policy["rules"][0]["effect"], "restart");
@@ -74,6 +75,35 @@ fn rules_are_listed_with_what_they_match_and_answer() {
     assert_eq!(policy["rules"][3]["answer"], "abstain");
     let yaml = rules(&bench, &["chrony.yaml", "-o", "yaml"]);
     assert_eq!(from_yaml(&yaml.out()), json);
+}
+
+#[test]
+fn rules_that_decide_nothing_say_so_and_no_plan_takes_them() {
+    let bench = Bench::new();
+    for (mode, words, is_tried) in [
+        ("Shadow", "it.yaml: it (layer admin, mode Shadow: it is only tried, and decides", true),
+        ("Disabled", "it.yaml: it (layer admin, mode Disabled: it is not asked, and decid", false),
+    ] {
+        let mut object = rule("it", json!({"match": ["file:/etc/a"], "actions": []}));
+        object["spec"]["mode"] = json!(mode);
+        bench.write("it.yaml", object.to_string());
+        let ran = rules(&bench, &["it.yaml"]);
+        assert_eq!((ran.code(), ran.err().as_str()), (0, ""), "{mode}");
+        assert!(ran.first_line().starts_with(words), "{mode}: {}", ran.out());
+        assert_eq!(rules(&bench, &["it.yaml", "-o", "json"]).json()[0]["mode"], mode);
+        let planned =
+            |flag: &str| bench.plan(files(&[]), files(&[("/etc/a", "x")]), &[flag, "it.yaml"]);
+        let refused = planned("--rules");
+        assert_eq!(refused.code(), 1, "{mode}: {}", refused.out());
+        assert!(
+            refused.err().contains(&format!("{mode} rules decide nothing")),
+            "{}",
+            refused.err()
+        );
+        assert_eq!(planned("--shadow").code() == 0, is_tried, "{mode}");
+        let exported = rules(&bench, &["--to-openshift", "it.yaml"]);
+        assert_eq!(exported.code(), 1, "{mode}: {}", exported.out());
+    }
 }
 
 /// A rule, and what is said of it.

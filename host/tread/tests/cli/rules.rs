@@ -339,3 +339,28 @@ fn a_unit_that_a_rule_does_not_turn_on_is_a_warning_of_the_plan() {
     let plan = with_unit(json!({"dropins": dropins}));
     assert!(plan["warnings"].is_null(), "the system brings the unit, and it may run: {plan:#}");
 }
+
+#[test]
+fn a_unit_that_a_daemon_reload_does_not_turn_on_is_a_warning_of_the_plan() {
+    let bench = Bench::new();
+    let of =
+        |actions: Value| rule("mine", json!({"match": ["unit:a.service"], "actions": actions}));
+    let text = "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n";
+    let unit = json!({"name": "a.service", "contents": text, "enabled": true});
+    let new = config(json!({"systemd": {"units": [unit]}}));
+    let daemon_reload = json!([{"type": "DaemonReload"}]);
+    let openshift = cluster(json!({"units": [{"name": "a.service", "actions": daemon_reload}]}));
+    for (rules, words) in [
+        (of(json!([{"do": "daemon-reload"}])), "mine answers with daemon-reload, which starts"),
+        (of(json!([{"do": "drain"}])), "mine answers with drain, which starts"),
+        (openshift, "nodeDisruptionPolicy answers with daemon-reload, which starts"),
+    ] {
+        let plan = planned(&bench, &rules, new.clone());
+        assert_eq!(plan["reboot"], false, "{plan:#}");
+        let warnings = plan["warnings"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let [warning] = warnings else { panic!("{plan:#}") };
+        assert!(warning.as_str().unwrap().contains(words), "{plan:#}");
+    }
+    let plan = planned(&bench, &of(json!([])), new);
+    assert!(plan["warnings"].is_null(), "whoever says nothing means it: {plan:#}");
+}

@@ -1,12 +1,14 @@
 //! On a terminal: colours, and what is inside of files, but no secret.
 
 use crate::configs::{config, core_user, file};
-use crate::support::Bench;
+use crate::guests::{act, answering, claim};
+use crate::support::{Bench, Ran};
 use nix::pty::{Winsize, openpty};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read as _;
 use std::process::Stdio;
+use tread_model::effect::Effect;
 
 /// What a person sees who runs it.
 fn seen(bench: &Bench, args: &[&str], variables: &[(&str, &str)]) -> String {
@@ -31,6 +33,59 @@ fn seen_in(columns: u16, bench: &Bench, args: &[&str], variables: &[(&str, &str)
     let _ = File::from(terminal.master).read_to_end(&mut screen);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     String::from_utf8(screen).unwrap()
+}
+
+/// What a person sees of standard error, who writes standard output into a file.
+fn seen_beside(bench: &Bench, args: &[&str]) -> (String, Ran) {
+    let size = Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = openpty(&size, None).unwrap();
+    let mut command = bench.command(args);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(terminal.slave);
+    let child = command.spawn().unwrap();
+    // It holds the other end too, which would never close.
+    drop(command);
+    let screen = std::thread::spawn(move || {
+        let mut screen = Vec::new();
+        // A terminal whose other end has closed ends with an error.
+        let _ = File::from(terminal.master).read_to_end(&mut screen);
+        String::from_utf8(screen).unwrap()
+    });
+    let ran = Ran(child.wait_with_output().unwrap());
+    (screen.join().unwrap(), ran)
+}
+
+#[test]
+fn whoever_waits_at_a_terminal_is_told_what_is_tried_and_nobody_else() {
+    let bench = Bench::new();
+    let claims = ["file:/etc/a", "file:/etc/b"];
+    let claims = claims.map(|it| claim(it, Effect::None, Effect::None)).to_vec();
+    bench.write("it.wasm", answering("it", claims, vec![act(0, &[])]).component());
+    let sides = "old: {files: {/etc/a: one}}\nnew: {files: {/etc/a: two}}";
+    let case = format!("title: One\n{sides}\nexpect: {{plan: no action}}\n");
+    bench.write("cases/a.yaml", case);
+    for output in ["human", "json", "junit"] {
+        let args = ["policy", "test", "it.wasm", "-o", output];
+        let piped = bench.tread(&args);
+        assert_eq!((piped.code(), piped.err().as_str()), (0, ""), "{}", piped.out());
+        let (screen, ran) = seen_beside(&bench, &args);
+        let lines: Vec<&str> = screen.lines().collect();
+        let [line] = lines.as_slice() else { panic!("{output}: {screen}") };
+        let begin = "trying what every policy must keep: it is asked about ";
+        assert!(line.starts_with(begin), "{output}: {screen}");
+        if output != "json" {
+            assert_eq!(ran.out(), piped.out(), "{output}");
+            continue;
+        }
+        // As many as the results say.
+        let titles = ran.json()["results"].to_string();
+        let numbers = |text: &str| -> Vec<String> {
+            let digits = |word: &str| word.chars().filter(char::is_ascii_digit).collect::<String>();
+            text.split(' ').map(digits).filter(|it| !it.is_empty()).collect()
+        };
+        let [changes, calls] = numbers(line).try_into().unwrap();
+        let words = format!("({changes} made-up changes, {calls} calls with several)");
+        assert!(titles.contains(&words), "{words} in {titles}");
+    }
 }
 
 fn spec(text: &str) -> Value {

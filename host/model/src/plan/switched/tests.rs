@@ -5,6 +5,8 @@ use crate::plan::{Decided, PolicyIdentity, Said, Statement, build};
 use crate::verdict::{Answer, Layer, Verdict};
 
 const SERVICE: &str = "[Service]\nExecStart=/usr/bin/app\n";
+const INSTALLED: &str =
+    "[Service]\nExecStart=/usr/bin/app\n[Install]\nWantedBy=multi-user.target\n";
 
 /// A unit that a config says this of.
 fn unit(contents: &'static str, enabled: Option<bool>, masked: bool) -> State<'static> {
@@ -127,8 +129,103 @@ fn a_unit_that_a_reload_or_restart_does_not_turn_on_or_off_is_a_warning() {
         let [warning] = found.as_slice() else { panic!("{context}") };
         assert!(warning.starts_with(&begin) && warning.contains(by_hand), "{context}");
         assert!(warning.contains("mine answers with re"), "{context}");
-        assert!(warning.contains("have mine answer with a reboot") || begin.contains("removed"));
+        let sooner = match (change.after == oneshot(once), begin.contains("removed")) {
+            (true, _) => "have mine answer with restart app.service, or",
+            (_, true) => "Have mine answer with a reboot, or with no action",
+            (false, false) => "have mine answer with a reboot, or",
+        };
+        assert!(warning.contains(sooner), "{context}");
     }
+}
+
+#[test]
+fn a_unit_that_is_turned_on_or_off_and_that_no_action_touches_is_a_warning() {
+    let on = |what: &str| (format!("unit:app.service is {what}, "), "systemctl start app.service");
+    let off = |what: &str| (format!("unit:app.service is {what}, "), "systemctl stop app.service");
+    let own = |enabled| unit(INSTALLED, enabled, false);
+    let of_image = |enabled| unit("", enabled, false);
+    let masked = || unit("", None, true);
+    let bare = |enabled| unit(SERVICE, enabled, false);
+    for (before, after, expected) in [
+        (State::Absent, own(Some(true)), Some(on("new"))),
+        (State::Absent, of_image(Some(true)), Some(on("enabled"))),
+        (own(Some(false)), own(Some(true)), Some(on("enabled"))),
+        (masked(), own(Some(true)), Some(on("unmasked"))),
+        (State::Absent, with_dropin(bare(Some(true)), "[Install]\n"), Some(on("new"))),
+        (State::Absent, masked(), Some(off("masked"))),
+        (own(Some(true)), masked(), Some(off("masked"))),
+        (State::Absent, of_image(Some(false)), Some(off("disabled"))),
+        (own(Some(true)), own(Some(false)), Some(off("disabled"))),
+        (own(Some(true)), State::Absent, Some(off("removed"))),
+        (own(None), State::Absent, Some(off("removed"))),
+        // Nothing says that it is to run: whoever needs it starts it.
+        (State::Absent, own(None), None),
+        (State::Absent, bare(Some(true)), None),
+        (bare(None), bare(Some(true)), None),
+        (masked(), own(None), None),
+        (masked(), State::Absent, None),
+        // It is on or off as it was, or as nobody knows.
+        (own(Some(false)), State::Absent, None),
+        (own(Some(true)), own(Some(true)), None),
+        (own(Some(true)), own(None), None),
+        (State::Absent, with_dropin(of_image(None), SERVICE), None),
+    ] {
+        for (actions, words) in [
+            (vec![Action::DaemonReload], "daemon-reload"),
+            (vec![Action::Drain], "drain"),
+            (vec![Action::Drain, Action::DaemonReload], "drain, daemon-reload"),
+            // Nothing is what whoever says so means.
+            (vec![], ""),
+        ] {
+            let change = app(before.clone(), after.clone());
+            let found = warnings(&[(change.clone(), actions.clone())]);
+            let context = format!("{change:?} {actions:?}: {found:?}");
+            let Some((begin, by_hand)) = expected.as_ref().filter(|_| !actions.is_empty()) else {
+                assert!(found.is_empty(), "{context}");
+                continue;
+            };
+            let [warning] = found.as_slice() else { panic!("{context}") };
+            let begin = format!("{begin}and mine answers with {words}, which ");
+            assert!(warning.starts_with(&begin) && warning.contains(by_hand), "{context}");
+            assert!(warning.contains("have mine answer with a reboot, or"), "{context}");
+            assert!(!warning.contains("that does not run"), "{context}");
+        }
+    }
+}
+
+#[test]
+fn what_another_change_of_the_plan_starts_needs_no_warning() {
+    let other = |unit: &str| {
+        let file = Change {
+            id: "file:/etc/a".to_owned(),
+            before: State::Absent,
+            after: State::Text("a".into()),
+        };
+        (file, vec![Action::Restart(unit.to_owned())])
+    };
+    let new = |text| app(State::Absent, unit(text, Some(true), false));
+    let once = "[Service]\nType=oneshot\n[Install]\nWantedBy=multi-user.target\n";
+    let pulled = "[Install]\nWantedBy=a.service multi-user.target\nRequiredBy=crio.service\n";
+    for (change, restarted, warned) in [
+        (new(INSTALLED), "crio.service", true),
+        (new(INSTALLED), "app.service", true),
+        (new(once), "app.service", false),
+        (new(once), "crio.service", true),
+        (new(pulled), "crio.service", false),
+        (new(pulled), "a.service", false),
+        (new(pulled), "b.service", true),
+        (app(unit(pulled, Some(true), false), unit("", None, true)), "crio.service", true),
+    ] {
+        let found = warnings(&[other(restarted), (change.clone(), vec![Action::DaemonReload])]);
+        assert_eq!(found.len(), usize::from(warned), "{change:?} {restarted}: {found:?}");
+    }
+}
+
+#[test]
+fn a_template_runs_nowhere_and_needs_no_warning() {
+    let id = "unit:app@.service".to_owned();
+    let change = Change { id, ..app(State::Absent, unit(INSTALLED, Some(true), false)) };
+    assert_eq!(warnings(&[(change, vec![Action::DaemonReload])]), [""; 0]);
 }
 
 #[test]
