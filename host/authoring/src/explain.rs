@@ -12,7 +12,7 @@ use tread_model::verdict::{Failure, FailureKind};
 const OUT_OF_BOUNDS: &str = "out of bounds memory access";
 
 /// `tread policy build` puts the stack below all data, so that what is beyond it is no memory.
-const USED_UP: &str = "most often its stack of 64 KiB is used up, by a recursion or by a large array: \
+const USED_UP: &str = "most often its stack of 48 KiB is used up, by a recursion or by a large array: \
     bound the recursion, or put the array into a Vec";
 
 /// What helps to explain a failure.
@@ -247,7 +247,7 @@ mod tests {
             (
                 FailureKind::Trap,
                 "wasm trap: out of bounds memory access",
-                "its stack of 64 KiB is used up",
+                "its stack of 48 KiB is used up",
             ),
             (FailureKind::Trap, "wasm trap: unreachable", "no panic was logged"),
         ] {

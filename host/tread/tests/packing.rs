@@ -444,7 +444,7 @@ fn inspect_shows_all_that_a_policy_declares() {
     assert_eq!(found["contract"], "1.2.0");
     assert_eq!(
         found["settings"]["defaults"],
-        json!({"drain": "when-needed", "longest-name": 128, "mirrors": "trusted"})
+        json!({"drain": "when-needed", "longest-name": 128, "mirrors": "trusted", "short-names": "unknown"})
     );
     assert_eq!(found["settings"]["schema"]["properties"]["drain"]["default"], "when-needed");
     assert_eq!(found["claims"][0]["changes"], "file:/etc/containers/registries.conf");

@@ -4,8 +4,10 @@
 //! with the header of p11-kit's own format is one (and may distrust); otherwise
 //! every PEM block counts, wherever on its line it begins; a file without any
 //! is taken for one certificate in DER. What p11-kit may read in another way
-//! than this is not compared at all.
+//! than this is not compared at all. It passes over directories: a file in one
+//! trusts nothing, and distrusts nothing.
 
+use crate::state::bytes;
 use std::collections::BTreeSet;
 use tread_guest_sdk::{Change, Content, State};
 
@@ -22,8 +24,20 @@ pub(crate) enum Trust {
     Unknown,
 }
 
-/// The certificates of all files of trust anchors that change, on both sides: one that moves from
-/// file to file is trusted as before.
+const DIRECTORY: &str = "/etc/pki/ca-trust/source/anchors/";
+
+/// Whether a file is one of trust anchors, read or not.
+pub(crate) fn is_one(path: &str) -> bool {
+    path.starts_with(DIRECTORY)
+}
+
+/// Whether update-ca-trust reads a file.
+pub(crate) fn is_read(path: &str) -> bool {
+    path.strip_prefix(DIRECTORY).is_some_and(|name| !name.contains('/'))
+}
+
+/// The certificates of all files of trust anchors that change and are read, on both sides: one that
+/// moves from file to file is trusted as before.
 #[derive(Debug, Default)]
 pub(crate) struct Anchors {
     before: BTreeSet<Vec<u8>>,
@@ -31,10 +45,10 @@ pub(crate) struct Anchors {
 }
 
 impl Anchors {
-    /// Of these files. What cannot be compared trusts nothing.
-    pub(crate) fn of<'c>(files: impl Iterator<Item = &'c Change>) -> Anchors {
+    /// Of those of these changes that are read. What cannot be compared trusts nothing.
+    pub(crate) fn of<'c>(changes: impl Iterator<Item = &'c Change>) -> Anchors {
         let mut all = Anchors::default();
-        for file in files {
+        for file in changes.filter(|change| change.path().is_some_and(is_read)) {
             all.before.extend(side(&file.before).into_iter().flatten());
             all.after.extend(side(&file.after).into_iter().flatten());
         }
@@ -74,14 +88,29 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Whether a certificate may be in a file for a reader that passes over everything else: without any
-/// it finds none.
+/// Whether Go may find a certificate in a file.
 pub(crate) fn may_hold_one(bytes: &[u8]) -> bool {
-    has(bytes, BEGIN)
+    may_hold(bytes, |kind| kind == b"CERTIFICATE")
 }
 
-fn bytes(state: &State) -> Option<&[u8]> {
-    state.as_file()?.content.bytes()
+/// Whether Go may find a private key in a file.
+pub(crate) fn may_hold_key(bytes: &[u8]) -> bool {
+    may_hold(bytes, |kind| kind.ends_with(b"PRIVATE KEY"))
+}
+
+/// Whether Go may find a block of such a kind: its first and last lines hold nothing else, and between
+/// the two no other block begins or ends. What is in it is not looked at.
+fn may_hold(bytes: &[u8], is_wanted: fn(&[u8]) -> bool) -> bool {
+    let mut open = None;
+    bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).any(|line| {
+        if let Some(end) = line.strip_prefix(b"-----END ") {
+            return open.take().is_some_and(|kind| end.strip_suffix(b"-----") == Some(kind));
+        }
+        if let Some(begin) = line.strip_prefix(b"-----BEGIN ") {
+            open = begin.strip_suffix(b"-----").filter(|kind| is_wanted(kind));
+        }
+        false
+    })
 }
 
 /// The certificates of one side, each once; none if they cannot be told.
@@ -200,6 +229,58 @@ mod tests {
         assert_eq!(both(&a, &b), [Trust::Withdrawn, Trust::Added]);
         let own = format!("[p11-kit-object-v1]\n{a}");
         assert_eq!(both(&a, &own), [Trust::Withdrawn, Trust::Unknown]);
+    }
+
+    #[test]
+    fn what_is_in_a_directory_below_is_not_read() {
+        let a = pem("QUJD");
+        for below in ["/etc/pki/ca-trust/source/anchors/old/b.pem", &format!("{PATH}.d/a.pem")] {
+            assert!(is_one(below) && !is_read(below), "{below}");
+            let files = [test::file_removed(PATH, &a), test::file_added(below, &a)];
+            assert_eq!(Anchors::of(files.iter()).compare(&files[0]), Trust::Withdrawn, "{below}");
+            let files = [test::file_added(PATH, &a), test::file_removed(below, &a)];
+            assert_eq!(Anchors::of(files.iter()).compare(&files[0]), Trust::Added, "{below}");
+        }
+        assert!(is_read(PATH) && is_read("/etc/pki/ca-trust/source/anchors/.hidden"));
+        for elsewhere in ["/etc/pki/ca-trust/source/anchors", "/etc/pki/ca-trust/source/a.pem"] {
+            assert!(!is_one(elsewhere) && !is_read(elsewhere), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn a_block_needs_its_first_line_and_its_last_one() {
+        let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+        let (key, other) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+        for (text, expected) in [
+            (format!("{begin}\nQUJD\n{end}\n"), true),
+            (format!("{begin}\r\nQUJD\r\n{end}\r\n"), true),
+            (format!("{begin} \t\nQUJD\n{end} "), true),
+            (format!("# mine\n{key}\nQUJD\n{other}\n{begin}\nQUJD\n{end}"), true),
+            // A whole one, and one that was cut off.
+            (format!("{begin}\nQUJD\n{end}\n{begin}\nQU"), true),
+            (format!("{begin}\nQU\n{begin}\nQUJD\n{end}\n"), true),
+            (format!("{begin}\nQUJD\n"), false),
+            (format!("{begin}\nQUJD\n-----END CERTIF"), false),
+            (format!("{begin}\nQUJD\n{}", end.trim_end_matches('-')), false),
+            (format!("{end}\nQUJD\n{begin}\n"), false),
+            (format!("{begin}\nQUJD\n{other}\n{end}\n"), false),
+            (format!("{begin}\n{key}\nQUJD\n{end}\n"), false),
+            (format!("{begin}\nQUJD{end}\n"), false),
+            (format!("{begin}QUJD\n{end}\n"), false),
+            // Go looks at the start of a line only.
+            (format!("  {begin}\n  QUJD\n  {end}\n"), false),
+            (format!("\u{feff}{begin}\nQUJD\n{end}\n"), false),
+            (format!("{begin} {end}"), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(may_hold_one(text.as_bytes()), expected, "{text:?}");
+        }
+        for kind in ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"] {
+            let block = format!("-----BEGIN {kind}-----\nQUJD\n-----END {kind}-----\n");
+            assert!(may_hold_key(block.as_bytes()) && !may_hold_one(block.as_bytes()), "{kind}");
+            assert!(!may_hold_key(block.replace("-----END ", "-----END OTHER ").as_bytes()));
+            assert!(!may_hold_key(block.replace(kind, "CERTIFICATE").as_bytes()));
+        }
     }
 
     #[test]

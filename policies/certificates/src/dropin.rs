@@ -2,6 +2,9 @@
 
 use tread_guest_sdk::{Change, State};
 
+pub(crate) const PATH: &str =
+    "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf";
+
 /// Whether both sides set nothing but the environment that names credential
 /// providers. Anything else may change any flag of the kubelet.
 pub(crate) fn is_about_providers(change: &Change) -> bool {
@@ -16,12 +19,33 @@ fn only_providers(text: &str) -> bool {
     if text.contains(['\\', '\r', '\0']) {
         return false;
     }
-    // What stands before any section or sets nothing, systemd passes over.
+    settings(text).all(|(key, value)| key == "Environment" && names_providers(value))
+}
+
+/// What a drop-in sets. What stands before any section or sets nothing, systemd passes over.
+fn settings(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.split('\n').map(str::trim).skip_while(|line| !line.starts_with('['));
-    lines.filter(|line| !line.starts_with(['#', ';', '['])).all(|line| match line.split_once('=') {
-        Some((key, value)) => key.trim_end() == "Environment" && names_providers(value),
-        None => true,
-    })
+    let lines = lines.filter(|line| !line.starts_with(['#', ';', '[']));
+    lines.filter_map(|line| line.split_once('=')).map(|(key, value)| (key.trim_end(), value.trim()))
+}
+
+/// Whether all that the drop-in said before the change it says after it, too. Of one that may not be read it
+/// is not known.
+pub(crate) fn says_all(change: &Change) -> bool {
+    match (&change.before, change.after.as_text()) {
+        (State::Absent, _) => true,
+        (before, after) => before.as_text().is_some_and(|before| {
+            let has = |it| settings(after.unwrap_or_default()).any(|other| it == other);
+            settings(before).all(has)
+        }),
+    }
+}
+
+/// Whether a path stands among what a drop-in sets.
+pub(crate) fn names(text: &str, path: &str) -> bool {
+    let lines = text.split('\n').map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    let mut words = lines.flat_map(|line| line.split([' ', '\t', '\r', '"', '\'', '=']));
+    words.any(|word| word.trim_end_matches('/') == path)
 }
 
 /// `A=b`, `"A=b c"`, and several of them.
@@ -45,9 +69,6 @@ mod tests {
     use super::*;
     use tread_guest_sdk::test;
 
-    const PATH: &str =
-        "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf";
-
     fn about(text: &str) -> bool {
         is_about_providers(&test::file_added(PATH, text))
     }
@@ -63,6 +84,25 @@ mod tests {
             "[Service]\nEnvironment='CREDENTIAL_PROVIDER=a b'\n",
         ] {
             assert!(about(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_found_among_flags_and_in_variables_and_not_in_comments() {
+        for text in [
+            "[Service]\nEnvironment=\"X=--image-credential-provider-config=/a/b.yaml --v=4\"\n",
+            "[Service]\nEnvironment=\"X=--image-credential-provider-config /a/b.yaml\"\n",
+            "[Service]\nEnvironment=CREDENTIAL_PROVIDER=/a/b.yaml\n",
+            "[Service]\nEnvironment='CREDENTIAL_PROVIDER=/a/b.yaml/'\r\n",
+            "[Service]\nExecStart=/usr/bin/kubelet \\\n  --image-credential-provider-config=/a/b.yaml \\\n",
+        ] {
+            assert!(names(text, "/a/b.yaml"), "{text}");
+            assert!(!names(text, "/a/b"), "{text}");
+        }
+        for text in
+            ["", "[Service]\n# X=/a/b.yaml\n", "; /a/b.yaml", "X=/c/a/b.yaml", "X=/a/b.yaml.old"]
+        {
+            assert!(!names(text, "/a/b.yaml"), "{text}");
         }
     }
 

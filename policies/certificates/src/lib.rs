@@ -5,34 +5,33 @@
 mod anchors;
 mod dropin;
 mod hosts;
+mod iri;
 mod logins;
+mod providers;
+mod state;
 
 use anchors::{Anchors, Trust};
 use logins::Logins;
+use providers::KUBELET;
+use state::{bytes, is_gone};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use tread_guest_sdk::{
-    Action, Change, Claim, Content, Context, Effect, Policy, State, Verdict, export, glob,
+    Action, Change, Claim, Context, Effect, Policy, State, Verdict, export, glob,
 };
 
 /// The policy `certificates`.
 pub struct Certificates;
 
 const USER_BUNDLE: &str = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
-const ANCHORS: &str = "/etc/pki/ca-trust/source/anchors/**";
 const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
 const PULL_SECRET: &str = "/var/lib/kubelet/config.json";
 const PROVIDERS: &str = "/etc/kubernetes/credential-providers/**";
-const PROVIDER_DROPIN: &str =
-    "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf";
-const IRI_FILES: &str = "/etc/iri-registry/**";
 const IRI_SCRIPT: &str = "/usr/local/bin/load-registry-image.sh";
 const REGISTRY_CERTS: &str = "/etc/{docker,containers}/certs.d/**";
 
 const UPDATE_TRUST: &str = "coreos-update-ca-trust.service";
 const CRIO: &str = "crio.service";
-const KUBELET: &str = "kubelet.service";
-const IRI: &str = "iri-registry.service";
 
 // Why, of files that are or may be secrets.
 const KUBELET_CA_GONE: &str =
@@ -43,8 +42,10 @@ const PULL_SECRET_GONE: &str =
     "nothing is known of a node without its pull secret; pulls that worked may fail";
 const PULL_SECRET_BROKEN: &str = "the pull secret is no JSON object with an object for each registry in its auths; with it, every pull would fail. Correct it";
 const PULL_SECRET_READ: &str = "the pull secret is read at each pull";
-const PROVIDERS_READ: &str = "the kubelet reads its credential providers when it starts";
-const IRI_FILES_READ: &str = "the internal release image registry reads its files when it starts";
+const DROPIN_READ: &str =
+    "the kubelet gets the environment for credential providers when it starts";
+const DROPIN_SAYS_LESS: &str = "the kubelet gets the environment for credential providers when it starts; without what this drop-in said of them a pull that worked may fail";
+const ANCHOR_NOT_READ: &str = "update-ca-trust reads no directories below /etc/pki/ca-trust/source/anchors, so nothing in this file is trusted; only the trust store is written again. Move it up if it is to count";
 const NOT_COMPARED: &str = "the file may hold something other than plain certificates in PEM, so it is not known whether a CA loses its trust; programs that are running would go on trusting it";
 
 impl Policy for Certificates {
@@ -56,14 +57,16 @@ impl Policy for Certificates {
         Claim::on("file:/etc/pki/ca-trust/source/anchors/**", Effect::Reload, Effect::Reboot),
         Claim::on("file:/etc/kubernetes/kubelet-ca.crt", Effect::None, Effect::Refuse),
         Claim::on("file:/var/lib/kubelet/config.json", Effect::None, Effect::Refuse),
-        Claim::on("file:/etc/kubernetes/credential-providers/**", Effect::Restart, Effect::Restart),
+        Claim::on("file:/etc/kubernetes/credential-providers/**", Effect::Restart, Effect::Refuse),
+        // Unchanged as well: it names what the kubelet has to find.
         Claim::on(
             "file:/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",
             Effect::Restart,
             Effect::Reboot,
-        ),
-        Claim::on("file:/etc/iri-registry/**", Effect::Restart, Effect::Restart),
-        Claim::on("file:/usr/local/bin/load-registry-image.sh", Effect::Restart, Effect::Restart),
+        )
+        .with_unchanged(),
+        Claim::on("file:/etc/iri-registry/**", Effect::Restart, Effect::Refuse),
+        Claim::on("file:/usr/local/bin/load-registry-image.sh", Effect::Restart, Effect::Drain),
         Claim::on("unit:iri-registry.service", Effect::Restart, Effect::Reboot),
         Claim::on("file:/etc/{docker,containers}/certs.d/**", Effect::None, Effect::Refuse)
             .with_unchanged(),
@@ -76,13 +79,24 @@ impl Policy for Certificates {
         PULL_SECRET_GONE,
         PULL_SECRET_BROKEN,
         PULL_SECRET_READ,
-        PROVIDERS_READ,
-        IRI_FILES_READ,
+        providers::READ,
+        providers::GONE,
+        providers::NAMED,
+        providers::BROKEN,
+        DROPIN_READ,
+        DROPIN_SAYS_LESS,
+        iri::READ,
+        iri::GONE,
+        iri::NO_CERTIFICATE,
+        iri::NO_KEY,
+        iri::SCRIPT_READ,
+        iri::SCRIPT_GONE,
         hosts::READ,
         hosts::NOT_READ,
         hosts::GONE,
         hosts::CLIENT,
         hosts::HIDES,
+        ANCHOR_NOT_READ,
         NOT_COMPARED,
     ];
 
@@ -112,7 +126,7 @@ export!(Certificates);
 /// What it takes to apply a change. `anchors` are those of all changes, once somebody wants them.
 fn verdict(change: &Change, context: &Context<'_>, anchors: &OnceCell<Anchors>) -> Verdict {
     if change.id == "unit:iri-registry.service" {
-        return iri_unit(change);
+        return iri::unit(change);
     }
     let Some(path) = change.path() else { return Verdict::abstain() };
     match path {
@@ -121,24 +135,20 @@ fn verdict(change: &Change, context: &Context<'_>, anchors: &OnceCell<Anchors>) 
         USER_BUNDLE => renew_trust("CRI-O reads the trusted CAs when it starts"),
         KUBELET_CA => kubelet_ca(&change.after),
         PULL_SECRET => pull_secret(&change.after),
-        PROVIDER_DROPIN if !dropin::is_about_providers(change) => Verdict::reboot(
+        dropin::PATH if !dropin::is_about_providers(change) => Verdict::reboot(
             "this drop-in of the kubelet sets more than the environment for credential \
              providers; nothing gentler than a reboot is known for that",
         ),
-        PROVIDER_DROPIN => Verdict::restart(
-            KUBELET,
-            "the kubelet gets the environment for credential providers when it starts",
-        ),
-        IRI_SCRIPT => {
-            Verdict::restart(IRI, "the script runs when the internal release image registry starts")
-        }
-        _ if glob::matches(ANCHORS, path) => {
-            let is_anchor = |it: &&Change| it.path().is_some_and(|it| glob::matches(ANCHORS, it));
-            let all = || Anchors::of(context.changes.iter().filter(is_anchor));
+        dropin::PATH if dropin::says_all(change) => Verdict::restart(KUBELET, DROPIN_READ),
+        dropin::PATH => Verdict::drain(DROPIN_SAYS_LESS).and(Action::restart(KUBELET)),
+        IRI_SCRIPT => iri::script(change),
+        _ if anchors::is_read(path) => {
+            let all = || Anchors::of(context.changes.iter());
             anchor(anchors.get_or_init(all).compare(change))
         }
-        _ if glob::matches(PROVIDERS, path) => Verdict::restart(KUBELET, PROVIDERS_READ),
-        _ if glob::matches(IRI_FILES, path) => Verdict::restart(IRI, IRI_FILES_READ),
+        _ if anchors::is_one(path) => Verdict::restart(UPDATE_TRUST, ANCHOR_NOT_READ),
+        _ if glob::matches(PROVIDERS, path) => providers::verdict(path, change, context),
+        _ if iri::is_file(path) => iri::file(path, change),
         _ if glob::matches(REGISTRY_CERTS, path) => {
             of_registry(path, &hosts::hosts(context)).unwrap_or_else(not_of_registries)
         }
@@ -199,65 +209,6 @@ fn pull_secret(after: &State) -> Verdict {
         Some(Logins::Broken) => Verdict::refuse(PULL_SECRET_BROKEN),
         Some(Logins::None) => Verdict::reboot(PULL_SECRET_GONE),
         Some(Logins::Found) | None => Verdict::nothing(PULL_SECRET_READ),
-    }
-}
-
-fn bytes(state: &State) -> Option<&[u8]> {
-    state.as_file()?.content.bytes()
-}
-
-/// Whether nothing is left of a file.
-fn is_gone(state: &State) -> bool {
-    match state {
-        State::File(file) => match &file.content {
-            Content::Bytes(bytes) => bytes.trim_ascii().is_empty(),
-            Content::Absent => true,
-            Content::Digest(_) => false,
-        },
-        _ => true,
-    }
-}
-
-/// Whether the configuration turns a unit on.
-#[derive(PartialEq, Eq)]
-enum Turned {
-    On,
-    Off,
-    /// What the node's presets say, or whoever turned it on or off before.
-    LeftOpen,
-}
-
-fn turned(state: &State) -> Turned {
-    match state.as_unit() {
-        Some(unit) if !unit.masked => match unit.enabled {
-            Some(true) => Turned::On,
-            Some(false) => Turned::Off,
-            None => Turned::LeftOpen,
-        },
-        _ => Turned::Off,
-    }
-}
-
-/// A restart makes a running registry take its new unit. It neither starts one
-/// that the configuration turns on, nor stops one that it turns off.
-fn iri_unit(change: &Change) -> Verdict {
-    match (turned(&change.before), turned(&change.after)) {
-        (before, after) if before == after => Verdict::restart(
-            IRI,
-            "the internal release image registry takes its new unit when it starts",
-        )
-        .and(Action::DaemonReload),
-        (_, Turned::Off) => Verdict::reboot(
-            "the internal release image registry is turned off, but goes on running until the \
-             node boots",
-        ),
-        (Turned::On, _) => Verdict::reboot(
-            "whether the internal release image registry is on is left to the node; if that turns \
-             it off, it goes on running until the node boots",
-        ),
-        _ => Verdict::reboot(
-            "the internal release image registry is turned on, and enabled units start at boot",
-        ),
     }
 }
 

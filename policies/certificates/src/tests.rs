@@ -1,5 +1,7 @@
 use super::*;
-use tread_guest_sdk::{Content, test};
+use tread_guest_sdk::{Content, Entry, test};
+
+const IRI: &str = "iri-registry.service";
 
 fn pem(body: &str) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
@@ -25,13 +27,15 @@ fn each_known_file_costs_what_admins_know() {
         (USER_BUNDLE, &trust_and_crio()[..]),
         (KUBELET_CA, &[]),
         (PULL_SECRET, &[]),
-        (PROVIDER_DROPIN, &kubelet),
-        ("/etc/kubernetes/credential-providers/acr.yaml", &kubelet),
+        (dropin::PATH, &kubelet),
+        (PROVIDER, &kubelet),
         ("/etc/iri-registry/certs/tls.crt", &iri),
+        ("/etc/iri-registry/auth/htpasswd", &iri),
         (IRI_SCRIPT, &iri),
     ] {
         let [before, after] = match path {
             PULL_SECRET => [logins("YQ=="), logins("Yg==")],
+            PROVIDER => [config("a"), config("b")],
             _ => [pem("YQ=="), pem("Yg==")],
         };
         for change in [
@@ -49,16 +53,42 @@ fn each_known_file_costs_what_admins_know() {
 /// The CA of the internal release image registry, from which CRI-O pulls.
 const IRI_ROOT: &str = "/etc/pki/ca-trust/source/anchors/iri-root-ca.crt";
 
-const NEEDED: [&str; 4] = [
+const PROVIDER: &str = "/etc/kubernetes/credential-providers/acr.yaml";
+
+/// A config of credential providers.
+fn config(name: &str) -> String {
+    format!(
+        "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n\
+         - name: {name}\n  matchImages:\n  - \"*.azurecr.io\"\n  defaultCacheDuration: \"10m\"\n"
+    )
+}
+
+const NEEDED: [&str; 8] = [
     KUBELET_CA,
     PULL_SECRET,
     "/etc/docker/certs.d/quay.io:443/ca.crt",
     "/etc/containers/certs.d/quay.io/client.key",
+    PROVIDER,
+    "/etc/iri-registry/certs/tls.crt",
+    "/etc/iri-registry/auth/htpasswd",
+    IRI_SCRIPT,
 ];
 
 #[test]
 fn a_client_ca_or_pull_secret_that_goes_is_a_reboot_and_a_registrys_certificate_a_drain() {
     for path in NEEDED {
+        let unit = match path {
+            PROVIDER => Some(KUBELET),
+            path if path.contains("registr") && !path.contains("certs.d") => Some(IRI),
+            _ => None,
+        };
+        if let Some(unit) = unit {
+            let before = if path == PROVIDER { config("a") } else { pem("YQ==") };
+            let expected = [Action::Drain, Action::restart(unit)];
+            assert_eq!(actions(test::file_removed(path, &before)), expected, "{path}");
+            assert_eq!(actions(test::file(path, &before, " \n")), expected, "{path}");
+            continue;
+        }
         if ![KUBELET_CA, PULL_SECRET].contains(&path) {
             assert_eq!(actions(test::file_removed(path, "x")), [Action::Drain], "{path}");
             continue;
@@ -88,14 +118,32 @@ fn of_text(path: &str, before: &str, after: &[u8]) -> (Option<Effect>, String) {
 fn a_client_ca_without_a_certificate_is_refused() {
     let key = "-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n";
     let trusted = pem("YQ==").replace(" CERTIFICATE", " TRUSTED CERTIFICATE");
-    for text in ["x", "{{ .KubeletCA }}\n", key, &trusted, "-----BEGIN CERTIFICATE----\n"] {
+    // One that was cut off, and ones that stand where Go does not look for them.
+    let cut = pem("YQ==").replace("-----END CERTIFICATE-----\n", "");
+    let indented = pem("YQ==").replace("-----BEGIN", "  -----BEGIN");
+    for text in [
+        "x",
+        "{{ .KubeletCA }}\n",
+        key,
+        &trusted,
+        "-----BEGIN CERTIFICATE----\n",
+        &cut,
+        &format!("{key}{cut}{key}"),
+        &indented,
+        &format!("\u{feff}{}", pem("YQ==")),
+    ] {
         for before in [pem("YQ=="), String::new(), "y".to_string()] {
             let (effect, why) = of_text(KUBELET_CA, &before, text.as_bytes());
             assert_eq!(effect, Some(Effect::Refuse), "{text}: {why}");
             assert!(why.contains("no certificate in PEM") && why.ends_with("Correct it"), "{why}");
         }
     }
-    for text in [pem("Yg=="), format!("# the new one\n{}{key}", pem("Yg=="))] {
+    for text in [
+        pem("Yg=="),
+        pem("Yg==").replace('\n', "\r\n"),
+        format!("# the new one\n{}{key}", pem("Yg==")),
+        format!("{}{cut}", pem("Yg==")),
+    ] {
         let (effect, why) = of_text(KUBELET_CA, &pem("YQ=="), text.as_bytes());
         assert_eq!(effect, Some(Effect::None), "{text}: {why}");
     }
@@ -158,9 +206,7 @@ fn distrust_in_the_clusters_own_anchors_is_a_reboot() {
 #[test]
 fn a_drop_in_of_the_kubelet_that_sets_flags_is_a_reboot() {
     let text = "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --cpu-manager-policy=static\n";
-    for change in
-        [test::file_added(PROVIDER_DROPIN, text), test::file_removed(PROVIDER_DROPIN, text)]
-    {
+    for change in [test::file_added(dropin::PATH, text), test::file_removed(dropin::PATH, text)] {
         assert_eq!(actions(change), [Action::Reboot]);
     }
 }
@@ -178,6 +224,215 @@ fn another_anchor_is_gentle_when_trust_is_added_and_reboots_when_it_is_withdrawn
         assert_eq!(actions(test::file(path, &a, &b)), [Action::Reboot], "{path}");
         assert_eq!(actions(test::file_removed(path, &a)), [Action::Reboot], "{path}");
     }
+}
+
+#[test]
+fn an_anchor_in_a_directory_below_is_not_read() {
+    let (a, below) = (pem("YQ=="), "/etc/pki/ca-trust/source/anchors/old/corp.pem");
+    let corp = "/etc/pki/ca-trust/source/anchors/corp.pem";
+    let own = "[p11-kit-object-v1]\nx-distrusted: true\n";
+    for change in [
+        test::file_added(below, &a),
+        test::file_removed(below, &a),
+        test::file(below, &a, own),
+        test::file(below, "", "x"),
+    ] {
+        let verdict = test::verdict::<Certificates>(change);
+        assert_eq!(verdict.actions(), [Action::restart(UPDATE_TRUST)]);
+        assert!(
+            verdict.reason().contains("nothing in this file is trusted"),
+            "{}",
+            verdict.reason()
+        );
+        assert!(Certificates::REASONS.contains(&verdict.reason()));
+    }
+    let both = |changes| {
+        let verdicts = test::verdicts::<Certificates>(&(), changes, vec![]);
+        verdicts.iter().map(|verdict| verdict.actions().to_vec()).collect::<Vec<_>>()
+    };
+    let moved = vec![test::file_removed(corp, &a), test::file_added(below, &a)];
+    assert_eq!(both(moved), [vec![Action::Reboot], vec![Action::restart(UPDATE_TRUST)]]);
+    let back = vec![test::file_added(corp, &a), test::file_removed(below, &a)];
+    assert_eq!(both(back), [trust_and_crio(), vec![Action::restart(UPDATE_TRUST)]]);
+}
+
+/// The drop-in of the kubelet that has it read this.
+fn drop_in(config: &str) -> String {
+    let flags = format!(
+        "--image-credential-provider-config={config} --image-credential-provider-bin-dir=/b"
+    );
+    format!("[Service]\nEnvironment=\"KUBELET_CRIO_IMAGE_CREDENTIAL_PROVIDER_FLAGS={flags}\"\n")
+}
+
+/// What becomes of a config of credential providers, `None` where there is none, beside the kubelet's
+/// drop-in after the change.
+fn of_config(
+    path: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+    dropin: Option<&str>,
+) -> Verdict {
+    let change = match (before, after) {
+        (Some(before), Some(after)) => test::file(path, before, after),
+        (None, Some(after)) => test::file_added(path, after),
+        (before, None) => test::file_removed(path, before.unwrap_or_default()),
+    };
+    let unchanged: Vec<Entry> =
+        dropin.iter().map(|text| test::unchanged_file(dropin::PATH, text)).collect();
+    let verdict = test::verdicts::<Certificates>(&(), vec![change], unchanged).remove(0);
+    assert!(Certificates::REASONS.contains(&verdict.reason()), "{}", verdict.reason());
+    verdict
+}
+
+#[test]
+fn a_config_of_credential_providers_that_the_kubelet_would_not_start_with_is_refused() {
+    let a = config("a");
+    let (list, json) = (
+        a.clone() + "# x",
+        r#"{"kind": "CredentialProviderConfig",
+        "apiVersion": "kubelet.config.k8s.io/v1", "providers": [{"name": "a"}]}"#,
+    );
+    for before in [None, Some(a.as_str()), Some(" ")] {
+        for text in [
+            "x",
+            "{}",
+            "# CredentialProviderConfig\n",
+            "{{ .Providers }}\n",
+            "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n",
+            &a.replace("kind: CredentialProviderConfig", "kind: Other # CredentialProviderConfig"),
+            &a.replace("kubelet.config.k8s.io", "kubelet.example"),
+            "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n",
+            "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n",
+        ] {
+            let verdict = of_config(PROVIDER, before, Some(text), None);
+            assert_eq!(verdict.effect(), Some(Effect::Refuse), "{text}");
+            assert!(verdict.reason().contains("no CredentialProviderConfig"), "{text}");
+        }
+        for text in [
+            list.as_str(),
+            json,
+            // What is not read here the kubelet may read.
+            &a.replace("name: a", "name: &a a"),
+            "kind: \"Credential\\x50roviderConfig\"\n",
+        ] {
+            let verdict = of_config(PROVIDER, before, Some(text), Some(&drop_in(PROVIDER)));
+            assert_eq!(
+                verdict.actions(),
+                [Action::restart(KUBELET)],
+                "{text}: {}",
+                verdict.reason()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_config_of_credential_providers_is_the_kubelets_only_if_it_is_told_so() {
+    let restart = [Action::restart(KUBELET)];
+    // What was none before is not read, nor is what is not called like one.
+    for (path, before) in [
+        (PROVIDER, Some("a: 1\n")),
+        ("/etc/kubernetes/credential-providers/README", None),
+        ("/etc/kubernetes/credential-providers/more/a.yaml", None),
+    ] {
+        for dropin in [None, Some(drop_in("/etc/kubernetes/other.yaml"))] {
+            let verdict = of_config(path, before, Some("a: 2\n"), dropin.as_deref());
+            assert_eq!(verdict.actions(), restart, "{path}: {}", verdict.reason());
+        }
+        let verdict = of_config(path, before, Some("a: 2\n"), Some(&drop_in(path)));
+        assert_eq!(verdict.effect(), Some(Effect::Refuse), "{path}: {}", verdict.reason());
+    }
+    assert_eq!(of_config(PROVIDER, Some("a: 1\n"), None, None).actions(), restart);
+    let all = drop_in("/etc/kubernetes/credential-providers/");
+    let effect = |path, text| of_config(path, None, Some(text), Some(&all)).effect();
+    assert_eq!(effect(PROVIDER, "a: 1\n"), Some(Effect::Refuse));
+    assert_eq!(effect("/etc/kubernetes/credential-providers/README", "a\n"), Some(Effect::Restart));
+}
+
+#[test]
+fn a_config_of_credential_providers_that_goes_is_drained_for_and_refused_where_it_is_named() {
+    let a = config("a");
+    let drains = [Action::Drain, Action::restart(KUBELET)];
+    let (named, other) = (drop_in(PROVIDER), drop_in("/etc/kubernetes/other.yaml"));
+    let (all, comment) =
+        (drop_in("/etc/kubernetes/credential-providers"), format!("# {PROVIDER}\n"));
+    for after in [None, Some("")] {
+        let of = |dropin| of_config(PROVIDER, Some(&a), after, dropin);
+        for dropin in [None, Some(other.as_str()), Some(&comment)] {
+            assert_eq!(of(dropin).actions(), drains, "{dropin:?}");
+            assert!(of(dropin).reason().contains("a pull that worked may fail"));
+        }
+        let verdict = of(Some(&named));
+        assert_eq!(verdict.effect(), Some(Effect::Refuse), "{}", verdict.reason());
+        assert!(verdict.reason().contains("take its name out"), "{}", verdict.reason());
+        // Others may be left in the directory; one that is empty is in it still.
+        let expected = if after.is_some() { Effect::Refuse } else { Effect::Drain };
+        assert_eq!(of(Some(&all)).effect(), Some(expected));
+    }
+    // It is the drop-in after the change that counts.
+    let goes = || test::file_removed(PROVIDER, &a);
+    for (before, after, expected) in
+        [(&named, &other, Effect::Drain), (&other, &named, Effect::Refuse)]
+    {
+        let changes = vec![goes(), test::file(dropin::PATH, before, after)];
+        let verdicts = test::verdicts::<Certificates>(&(), changes, vec![]);
+        assert_eq!(verdicts[0].effect(), Some(expected), "{}", verdicts[0].reason());
+    }
+    let changes = vec![goes(), test::file_removed(dropin::PATH, &named)];
+    for verdict in test::verdicts::<Certificates>(&(), changes, vec![]) {
+        assert_eq!(verdict.actions(), drains, "{}", verdict.reason());
+    }
+}
+
+#[test]
+fn a_drop_in_that_says_less_of_credential_providers_is_drained_for() {
+    let (a, b) = (drop_in("/a.yaml"), drop_in("/b.yaml"));
+    let more = format!("{a}Environment=CREDENTIAL_PROVIDER_X=y\n");
+    for (before, after, drains) in [
+        (&a, &b, true),
+        (&more, &a, true),
+        (&a, &more, false),
+        (&a, &format!("# the same\n{a}"), false),
+        (&String::new(), &a, false),
+    ] {
+        let verdict = test::verdict::<Certificates>(test::file(dropin::PATH, before, after));
+        assert_eq!(verdict.actions().contains(&Action::Drain), drains, "{before} {after}");
+        assert!(verdict.actions().contains(&Action::restart(KUBELET)));
+        assert!(Certificates::REASONS.contains(&verdict.reason()), "{}", verdict.reason());
+    }
+    assert_eq!(actions(test::file_added(dropin::PATH, &a)), [Action::restart(KUBELET)]);
+    let removed = test::file_removed(dropin::PATH, &a);
+    assert_eq!(actions(removed), [Action::Drain, Action::restart(KUBELET)]);
+}
+
+#[test]
+fn a_file_with_which_the_internal_registry_would_not_start_is_refused() {
+    let (certificate, key) = ("/etc/iri-registry/certs/tls.crt", "/etc/iri-registry/certs/tls.key");
+    let private = "-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n";
+    let cut = |text: &str| text.split_inclusive('\n').take(2).collect::<String>();
+    for (path, text, refused) in [
+        (certificate, "x", true),
+        (certificate, private, true),
+        (certificate, &cut(&pem("YQ==")), true),
+        (certificate, &format!("{}{}", pem("YQ=="), pem("Yg==")), false),
+        (key, "x", true),
+        (key, &pem("YQ=="), true),
+        (key, &cut(private), true),
+        (key, private, false),
+        ("/etc/iri-registry/auth/htpasswd", "openshift:x", false),
+    ] {
+        let (effect, why) = of_text(path, "y", text.as_bytes());
+        let expected = if refused { Effect::Refuse } else { Effect::Restart };
+        assert_eq!(effect, Some(expected), "{path} {text}: {why}");
+    }
+    let secret = State::File(tread_guest_sdk::File {
+        content: Content::Digest("secret:1".into()),
+        mode: 0o600,
+        user: "root".into(),
+        group: "root".into(),
+    });
+    let change = Change { id: format!("file:{key}"), before: State::Absent, after: secret };
+    assert_eq!(actions(change), [Action::restart(IRI)]);
 }
 
 #[test]

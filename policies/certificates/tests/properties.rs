@@ -195,6 +195,74 @@ fn pair() -> impl Strategy<Value = (String, String)> {
     })
 }
 
+/// Two files that are read, and one that is not.
+const PATHS: [&str; 3] = [
+    PATH,
+    "/etc/pki/ca-trust/source/anchors/other.crt",
+    "/etc/pki/ca-trust/source/anchors/old/corp.pem",
+];
+
+/// What the files say on both sides: each piece stands in one of them, or in none.
+type Sides = [[Option<String>; 3]; 2];
+
+fn files() -> impl Strategy<Value = Sides> {
+    let place = proptest::sample::select(&[None, Some(0), Some(0), Some(1), Some(2)][..]);
+    let pieces = proptest::collection::vec((piece(), [place.clone(), place]), 1..5);
+    pieces.prop_map(|pieces| {
+        let mut sides = Sides::default();
+        for (piece, places) in pieces {
+            for (side, place) in sides.iter_mut().zip(places) {
+                if let Some(place) = place {
+                    side[place].get_or_insert_default().push_str(&piece);
+                }
+            }
+        }
+        sides
+    })
+}
+
+/// The files that change, each with the least that its change takes.
+fn changes(sides: &Sides) -> Vec<(tread_guest_sdk::Change, Effect)> {
+    let read = sides.each_ref().map(|side| {
+        side.each_ref().map(|text| text.as_ref().map_or(Read::default(), |it| read(it.as_bytes())))
+    });
+    let all = |side: usize| -> BTreeSet<Vec<u8>> {
+        read[side].iter().take(2).flat_map(|read| read.trusted.clone()).collect()
+    };
+    let (all_before, all_after) = (all(0), all(1));
+    let least = |file: usize| {
+        let [before, after] = [&read[0][file], &read[1][file]];
+        if file == 2 {
+            Effect::Reload
+        } else if before.may_distrust || after.may_distrust || !before.trusted.is_subset(&all_after)
+        {
+            Effect::Reboot
+        } else if after.trusted.is_subset(&all_before) {
+            Effect::Reload
+        } else {
+            Effect::Restart
+        }
+    };
+    let [before, after] = sides;
+    let change = |file: usize| match (&before[file], &after[file]) {
+        (Some(before), Some(after)) if before != after => {
+            Some((test::file(PATHS[file], before, after), least(file)))
+        }
+        (None, Some(after)) => Some((test::file_added(PATHS[file], after), least(file))),
+        (Some(before), None) => Some((test::file_removed(PATHS[file], before), least(file))),
+        _ => None,
+    };
+    let mut changes: Vec<_> = (0..PATHS.len()).filter_map(change).collect();
+    changes.sort_by(|(a, _), (b, _)| a.id.cmp(&b.id));
+    changes
+}
+
+fn effects(changes: &[(tread_guest_sdk::Change, Effect)]) -> Vec<Effect> {
+    let changes = changes.iter().map(|(change, _)| change.clone()).collect();
+    let verdicts = test::verdicts::<Certificates>(&(), changes, vec![]);
+    verdicts.iter().map(|verdict| verdict.effect().expect("it is answered for")).collect()
+}
+
 fn effect(change: tread_guest_sdk::Change) -> Effect {
     test::verdict::<Certificates>(change).effect().expect("a claimed file is answered for")
 }
@@ -214,6 +282,36 @@ proptest! {
             let answer = effect(change);
             prop_assert!(answer >= least, "{answer:?} < {least:?}\n{before:?}\n{after:?}");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_move_among_anchors_is_answered_more_gently_than_what_is_read_of_all(sides in files()) {
+        let changes = changes(&sides);
+        for ((change, least), answer) in changes.iter().zip(effects(&changes)) {
+            prop_assert!(answer >= *least, "{answer:?} < {least:?} for {}\n{sides:?}", change.id);
+            let is_read = !change.id.contains("/old/");
+            prop_assert!(is_read || answer == *least, "{answer:?} > {least:?}\n{sides:?}");
+        }
+    }
+}
+
+#[test]
+fn the_moves_that_are_tried_come_to_every_answer() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = std::collections::BTreeMap::new();
+    for _ in 0..5_000 {
+        let changes = changes(&files().new_tree(&mut runner).unwrap().current());
+        for ((_, least), answer) in changes.iter().zip(effects(&changes)) {
+            *seen.entry((*least, answer)).or_insert(0) += 1;
+        }
+    }
+    for effect in [Effect::Reload, Effect::Restart, Effect::Reboot] {
+        assert!(seen.get(&(effect, effect)).is_some_and(|times| *times > 100), "{seen:?}");
     }
 }
 

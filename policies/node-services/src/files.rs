@@ -1,10 +1,11 @@
-//! Which files of CRI-O define which runtime handlers, and which set what a reload reads again.
+//! Which files of CRI-O define which runtime handlers, and which one counts for what a reload reads again.
 
 use crate::reload;
-use crate::service::Service;
+use crate::says::{Says, says, within};
+use crate::service::{PULL_TIMEOUT, Service};
 use std::cell::OnceCell;
 use tread_guest_sdk::{Context, State};
-use tread_policy_formats::{Map, Table, Value};
+use tread_policy_formats::{Map, Table};
 
 /// What all files of CRI-O in a call say. They are read when this is asked for the first time, and only
 /// then: a change may bring many handlers.
@@ -22,8 +23,26 @@ struct Said<'c> {
     by_handler: Map<Vec<&'c str>>,
     /// Those that cannot be read may define any.
     unreadable: Vec<&'c str>,
-    /// Of those that set a key of a reload after the change, or may, the one that is read last.
-    last: [Option<&'c str>; reload::SETTINGS.len()],
+    before: Last<'c>,
+    after: Last<'c>,
+}
+
+/// For each of [`keys`] the file that is read last of those that say something of it, which counts.
+type Last<'c> = [Option<(&'c str, Says)>; KEYS];
+
+const KEYS: usize = reload::SETTINGS.len() + 1;
+
+/// Of which keys it is asked what counts, each with its table: those of [`reload::SETTINGS`], and one more.
+fn keys() -> impl Iterator<Item = [&'static str; 2]> {
+    reload::SETTINGS.iter().map(|it| [it.section, it.key]).chain([PULL_TIMEOUT])
+}
+
+/// Which sides of a change a reading is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    After,
+    Both,
 }
 
 impl<'c> Files<'c> {
@@ -43,22 +62,37 @@ impl<'c> Files<'c> {
         files.any(|other| *other != path)
     }
 
-    /// Whether a file that CRI-O reads after `path` sets this one of [`reload::SETTINGS`] after the
-    /// change, as far as that can be told.
-    pub(crate) fn is_set_later(&self, path: &str, setting: usize) -> bool {
-        let last = self.said().last.get(setting).copied().flatten();
-        last.is_some_and(|last| is_read_later(last, path))
+    /// The string that counts for this one of [`reload::SETTINGS`] after the change, and did not before
+    /// it, with the file that says it. None if `path` has no part in that: it is neither that file nor the
+    /// one that counted before; and none if it cannot be told.
+    pub(crate) fn new_text(&self, path: &str, setting: usize) -> Option<(&'c str, &str)> {
+        let said = self.said();
+        let (before, after) =
+            (said.before.get(setting)?.as_ref(), said.after.get(setting)?.as_ref());
+        let Some((file, after @ Says::Value(value))) = after else { return None };
+        let has_part = *file == path || before.is_some_and(|(file, _)| *file == path);
+        let is_new = before.is_none_or(|(_, before)| before != after);
+        if has_part && is_new { Some((*file, value.as_text()?)) } else { None }
+    }
+
+    /// What counts for [`PULL_TIMEOUT`] before the change and after it.
+    pub(crate) fn pull_timeouts(&self) -> [&Says; 2] {
+        let said = self.said();
+        [&said.before, &said.after].map(|last| match last.last() {
+            Some(Some((_, says))) => says,
+            _ => &Says::Nothing,
+        })
     }
 
     fn said(&self) -> &Said<'c> {
         self.said.get_or_init(|| {
             let mut said = Said::default();
             for change in self.context.changes {
-                said.read(change.path(), &change.before, false, self.read);
-                said.read(change.path(), &change.after, true, self.read);
+                said.read(change.path(), &change.before, Side::Before, self.read);
+                said.read(change.path(), &change.after, Side::After, self.read);
             }
             for entry in self.context.unchanged {
-                said.read(entry.path(), &entry.state, true, self.read);
+                said.read(entry.path(), &entry.state, Side::Both, self.read);
             }
             said
         })
@@ -76,7 +110,7 @@ impl<'c> Said<'c> {
         &mut self,
         path: Option<&'c str>,
         state: &State,
-        is_after: bool,
+        side: Side,
         read: &dyn Fn(&State) -> Option<Table>,
     ) {
         let Some(path) = path.filter(|path| Service::of(path) == Some(Service::Crio)) else {
@@ -89,8 +123,11 @@ impl<'c> Said<'c> {
             }),
             None => self.unreadable.push(path),
         }
-        if is_after {
-            self.sets(path, table.as_ref());
+        if side != Side::After {
+            put(&mut self.before, path, table.as_ref());
+        }
+        if side != Side::Before {
+            put(&mut self.after, path, table.as_ref());
         }
     }
 
@@ -103,30 +140,13 @@ impl<'c> Said<'c> {
             }
         }
     }
-
-    fn sets(&mut self, path: &'c str, table: Option<&Table>) {
-        for (setting, last) in reload::SETTINGS.iter().zip(&mut self.last) {
-            let mut is_set = table.is_none();
-            if let Some(table) = table {
-                within(table, &["crio", setting.section], &mut |section| {
-                    is_set |= section.keys().any(|key| key.eq_ignore_ascii_case(setting.key));
-                });
-            }
-            if is_set && last.is_none_or(|last| is_read_later(path, last)) {
-                *last = Some(path);
-            }
-        }
-    }
 }
 
-/// The tables at this place, which CRI-O finds in any case.
-fn within(table: &Table, place: &[&str], found: &mut dyn FnMut(&Table)) {
-    let Some((next, rest)) = place.split_first() else { return found(table) };
-    for (key, value) in table.iter() {
-        if let Value::Table(inner) = value
-            && key.eq_ignore_ascii_case(next)
-        {
-            within(inner, rest, found);
+fn put<'c>(last: &mut Last<'c>, path: &'c str, table: Option<&Table>) {
+    for (key, last) in keys().zip(last) {
+        let says = says(table, key);
+        if says != Says::Nothing && last.as_ref().is_none_or(|last| is_read_later(path, last.0)) {
+            *last = Some((path, says));
         }
     }
 }

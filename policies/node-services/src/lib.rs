@@ -7,17 +7,20 @@
 //! would give up a reload is refused.
 //!
 //! A later drop-in of CRI-O may set the same key once more; a change that it
-//! hides is answered for all the same, but not refused.
+//! hides is answered for all the same, but not refused. One that lets such a
+//! value of another file count is.
 
 mod difference;
+mod duration;
 mod files;
 mod regex;
 mod reload;
+mod says;
 mod service;
 
 use difference::{Difference, differences};
 use files::Files;
-use service::{Cost, Service};
+use service::{Cost, Others, Service};
 use tread_guest_sdk::{
     Action, Change, Claim, Content, Context, Edit, Effect, Policy, State, Verdict, export,
 };
@@ -59,7 +62,7 @@ fn classify(change: &Change, files: &Files<'_>) -> Verdict {
     if service == Service::Crio
         && let Ok(after) = &after
         && let Some(why) =
-            reload::fault(before.as_ref().ok(), after, &|it| files.is_set_later(path, it))
+            reload::fault(path, before.as_ref().ok(), after, &|it| files.new_text(path, it))
     {
         return Verdict::refuse(why);
     }
@@ -85,8 +88,11 @@ fn classify(change: &Change, files: &Files<'_>) -> Verdict {
     }
     let (side, why) = match (&before, &after) {
         (Ok(before), Ok(after)) => {
-            let is_elsewhere = |handler: &str| files.is_elsewhere(path, handler);
-            return verdict(service, &differences(service, before, after), &is_elsewhere);
+            let others = Others {
+                define: &|handler| files.is_elsewhere(path, handler),
+                pull_timeouts: &|| files.pull_timeouts(),
+            };
+            return verdict(service, &differences(service, before, after), &others);
         }
         (Err(why), _) => ("the file as it is now", why),
         (_, Err(why)) => ("the new file", why),
@@ -119,13 +125,8 @@ fn read_crio(state: &State) -> Option<Table> {
     read(Service::Crio, state).ok()
 }
 
-fn verdict(
-    service: Service,
-    differences: &[Difference],
-    is_elsewhere: &dyn Fn(&str) -> bool,
-) -> Verdict {
-    let costs: Vec<Cost> =
-        differences.iter().map(|difference| service.cost(difference, is_elsewhere)).collect();
+fn verdict(service: Service, differences: &[Difference], others: &Others<'_>) -> Verdict {
+    let costs: Vec<Cost> = differences.iter().map(|it| service.cost(it, others)).collect();
     let Some(cost) = costs.iter().copied().max() else {
         return Verdict::nothing(
             "every setting stays as it is: only comments, order, layout or the file's mode change",

@@ -4,7 +4,8 @@
 //! not read again either. Only its log says so; and once it ends, it does not start again.
 
 use crate::regex;
-use tread_policy_formats::{Table, Value};
+use crate::says::{Says, says};
+use tread_policy_formats::Table;
 
 /// A key that a reload reads again: a string, of which CRI-O may not take all.
 pub(crate) struct Setting {
@@ -103,31 +104,40 @@ pub(crate) fn is_one(section: &str, key: &str) -> bool {
     SETTINGS.iter().any(|it| it.section == section && it.key == key)
 }
 
-/// Why a file is refused: it comes with a value that CRI-O cannot use. `is_set_later` says of one of
-/// the settings whether another file stands in for it.
-pub(crate) fn fault(
+/// Why a change of a file is refused: it comes with a value that CRI-O cannot use, or lets one of another
+/// file count. `None` could not be read. `new_text` says of one of the settings which string counts now,
+/// and in which file.
+pub(crate) fn fault<'f>(
+    path: &str,
     before: Option<&Table>,
     after: &Table,
-    is_set_later: &dyn Fn(usize) -> bool,
-) -> Option<&'static str> {
-    for (number, setting) in SETTINGS.iter().enumerate() {
-        let Some(value) = value(after, setting) else { continue };
-        if before.and_then(|before| self::value(before, setting)) == Some(value) {
-            continue;
+    new_text: &dyn Fn(usize) -> Option<(&'f str, &'f str)>,
+) -> Option<String> {
+    SETTINGS.iter().enumerate().find_map(|(number, setting)| {
+        let key = [setting.section, setting.key];
+        let (was, is) = (says(before, key), says(Some(after), key));
+        if was == is {
+            return None;
         }
-        let Some(text) = value.as_text() else { return Some(setting.no_string) };
-        if let Usable::Some(is_usable, reason) = setting.usable
-            && !is_usable(text)
-            && !is_set_later(number)
-        {
-            return Some(reason);
+        if let Says::Value(value) = &is {
+            match (value.as_text(), &setting.usable) {
+                // Whichever file counts: CRI-O reads none that holds such a value.
+                (None, _) => return Some(setting.no_string.to_string()),
+                // It lets no value of another file count.
+                (Some(text), Usable::Some(is_usable, _)) if is_usable(text) => return None,
+                _ => {}
+            }
         }
-    }
-    None
-}
-
-fn value<'a>(table: &'a Table, setting: &Setting) -> Option<&'a Value> {
-    table.get("crio")?.as_table()?.get(setting.section)?.as_table()?.get(setting.key)
+        let Usable::Some(is_usable, reason) = setting.usable else { return None };
+        let (file, text) = new_text(number)?;
+        if is_usable(text) {
+            None
+        } else if file == path {
+            Some(reason.to_string())
+        } else {
+            Some([file, " counts then in place of this file: ", reason].concat())
+        }
+    })
 }
 
 fn is_level(text: &str) -> bool {

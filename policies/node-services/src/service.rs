@@ -5,7 +5,8 @@
 //! the next version does know: a reboot, both.
 
 use crate::difference::Difference;
-use crate::reload;
+use crate::says::Says;
+use crate::{duration, reload};
 use tread_policy_formats::Value;
 
 /// What makes a key take effect, from the least disruptive.
@@ -16,6 +17,14 @@ pub(crate) enum Cost {
     /// A restart, after which a pull that worked may fail, or pods that run have to go.
     Drain,
     Reboot,
+}
+
+/// What all files of CRI-O say, as far as the cost of a difference in one of them hangs on it.
+pub(crate) struct Others<'a> {
+    /// Whether another file defines a runtime handler.
+    pub(crate) define: &'a dyn Fn(&str) -> bool,
+    /// What counts for [`PULL_TIMEOUT`] before the change and after it.
+    pub(crate) pull_timeouts: &'a dyn Fn() -> [&'a Says; 2],
 }
 
 /// A service, and the keys of its configuration.
@@ -54,11 +63,10 @@ impl Service {
         }
     }
 
-    /// What a difference costs. What is not known costs a reboot. Of a runtime handler it is asked
-    /// whether another file defines it.
-    pub(crate) fn cost(self, difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
+    /// What a difference costs. What is not known costs a reboot.
+    pub(crate) fn cost(self, difference: &Difference, others: &Others<'_>) -> Cost {
         match self {
-            Service::Crio => crio(difference, is_elsewhere),
+            Service::Crio => crio(difference, others),
             Service::Kubelet => kubelet(&difference.path),
             Service::Storage => storage(&difference.path),
         }
@@ -128,14 +136,15 @@ const CRIO_RUNTIME_RESTART: [&str; 40] = [
     "timezone",
     "workloads",
 ];
-const CRIO_IMAGE_RESTART: [&str; 6] = [
+const CRIO_IMAGE_RESTART: [&str; 5] = [
     "auto_reload_registries",
     "big_files_temporary_dir",
     "image_volumes",
     "oci_artifact_mount_support",
     "pinned_images",
-    "pull_progress_timeout",
 ];
+/// How long a pull may make no progress before it is cancelled. Without it, and with zero, none is.
+pub(crate) const PULL_TIMEOUT: [&str; 2] = ["image", "pull_progress_timeout"];
 /// With which images, secrets, keys and signatures pulls succeed.
 const CRIO_RUNTIME_DRAIN: [&str; 1] = ["decryption_keys_path"];
 const CRIO_IMAGE_DRAIN: [&str; 5] = [
@@ -159,21 +168,21 @@ const CRIO_HANDLERS: [&str; 2] = ["crun", "runc"];
 
 /// What a difference below the table of runtime handlers costs. CRI-O's manual says that it reads them
 /// again when it is reloaded; a handler that is new then is not found before CRI-O starts again.
-fn handler(name: &str, difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
+fn handler(name: &str, difference: &Difference, others: &Others<'_>) -> Cost {
     // The name of a handler is the fourth key of the path.
     let (was_there, is_there) = (difference.known >= 4, difference.kept >= 4);
     // Of one that another file defines, too, nothing would be left but what this file says.
-    let is_new = !was_there && !CRIO_HANDLERS.contains(&name) && !is_elsewhere(name);
+    let is_new = !was_there && !CRIO_HANDLERS.contains(&name) && !(others.define)(name);
     // Running containers are found again, and told how to stop, by what their handler says once CRI-O
     // starts again. One that CRI-O does not take, for whatever it says, is none.
     if is_there && is_new { Cost::Restart } else { Cost::Reboot }
 }
 
-fn crio(difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
+fn crio(difference: &Difference, others: &Others<'_>) -> Cost {
     let restart: &[&str] = match difference.path.as_slice() {
         ["crio", section, key] if reload::is_one(section, key) => return Cost::Reload,
         ["crio", "runtime", "runtimes", name, ..] => {
-            return handler(name, difference, is_elsewhere);
+            return handler(name, difference, others);
         }
         ["crio", "runtime", "workloads", ..] => return Cost::Restart,
         ["crio", "runtime", key] if CRIO_RUNTIME_DRAIN.contains(key) => return Cost::Drain,
@@ -185,14 +194,22 @@ fn crio(difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
             return if asks_all { Cost::Restart } else { Cost::Drain };
         }
         ["crio", "image", "insecure_registries"] => {
-            return if is_longer(difference) { Cost::Restart } else { Cost::Drain };
+            return if has_all(difference) { Cost::Restart } else { Cost::Drain };
+        }
+        ["crio", "image", "pull_progress_timeout"] => {
+            return if is_as_patient((others.pull_timeouts)()) {
+                Cost::Restart
+            } else {
+                Cost::Drain
+            };
         }
         ["crio", "image", key] if CRIO_IMAGE_DRAIN.contains(key) => return Cost::Drain,
         ["crio", "image", _] => &CRIO_IMAGE_RESTART,
         ["crio", "metrics", _] => &CRIO_METRICS_RESTART,
         // When CRI-O starts it takes pods that run out of all networks but the default one of then,
         // and asks that one for their addresses: pods that have none are made anew.
-        ["crio", "network", "plugin_dirs"] if is_longer(difference) => return Cost::Restart,
+        // Of each plugin the first directory counts that has it.
+        ["crio", "network", "plugin_dirs"] if goes_on(difference) => return Cost::Restart,
         _ => &[],
     };
     match difference.path.last() {
@@ -201,15 +218,40 @@ fn crio(difference: &Difference, is_elsewhere: &dyn Fn(&str) -> bool) -> Cost {
     }
 }
 
-/// Whether a list has all that it had. Of one that was not there it is not known:
-/// another file may have a list that counts until then.
-fn is_longer(difference: &Difference) -> bool {
-    let (Some(Value::List(before)), Some(Value::List(after))) =
-        (difference.before, difference.after)
-    else {
-        return false;
-    };
-    before.iter().all(|item| after.contains(item))
+/// Whether a list has all that it had, in whatever order.
+fn has_all(difference: &Difference) -> bool {
+    lists(difference).is_some_and(|(before, after)| before.iter().all(|item| after.contains(item)))
+}
+
+/// Whether a list begins with all that it had, in the same order.
+fn goes_on(difference: &Difference) -> bool {
+    lists(difference).is_some_and(|(before, after)| after.starts_with(before))
+}
+
+/// A list on both sides. Of one that was not there it is not known what it was: another file may have a
+/// list that counts until then.
+fn lists<'d>(difference: &Difference<'d>) -> Option<(&'d [Value], &'d [Value])> {
+    match (difference.before, difference.after) {
+        (Some(Value::List(before)), Some(Value::List(after))) => Some((before, after)),
+        _ => None,
+    }
+}
+
+/// Whether no pull is cancelled earlier than before.
+fn is_as_patient([before, after]: [&Says; 2]) -> bool {
+    matches!((patience(before), patience(after)), (Some(before), Some(after)) if before <= after)
+}
+
+/// After how many nanoseconds a pull is cancelled. None: it is not known, or no pull would go on.
+fn patience(says: &Says) -> Option<u64> {
+    let nanoseconds = match says {
+        Says::Nothing => Some(0),
+        Says::Something => None,
+        Says::Value(Value::Text(text)) => duration::nanoseconds(text),
+        Says::Value(Value::Other(number)) => number.parse().ok(),
+        Says::Value(_) => None,
+    }?;
+    Some(if nanoseconds == 0 { u64::MAX } else { nanoseconds })
 }
 
 /// Fields that the kubelet reads when it starts and keeps no state of.

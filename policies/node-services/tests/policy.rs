@@ -460,6 +460,68 @@ fn a_value_in_whose_place_a_later_file_sets_another_is_not_refused() {
     }
 }
 
+const DROP_INS: &str = "/etc/crio/crio.conf.d/";
+
+/// The verdicts on files of crio.conf.d, each with what it says before and after; `None` is no file.
+fn of_drop_ins(files: &[(&str, Option<&str>, Option<&str>)]) -> Vec<(String, Verdict)> {
+    let (mut changes, mut unchanged) = (Vec::new(), Vec::new());
+    for (name, before, after) in files {
+        let path = format!("{DROP_INS}{name}");
+        match (before, after) {
+            (Some(before), Some(after)) if before == after => {
+                unchanged.push(test::unchanged_file(&path, before));
+            }
+            (Some(before), Some(after)) => changes.push(test::file(&path, before, after)),
+            (None, Some(after)) => changes.push(test::file_added(&path, after)),
+            (Some(before), None) => changes.push(test::file_removed(&path, before)),
+            (None, None) => {}
+        }
+    }
+    changes.sort_by(|a, b| a.id.cmp(&b.id));
+    let names = changes.iter().map(|change| change.name().replace(DROP_INS, ""));
+    let names: Vec<String> = names.collect();
+    names.into_iter().zip(test::verdicts::<NodeServices>(&(), changes, unchanged)).collect()
+}
+
+#[test]
+fn a_file_that_lets_a_value_count_that_crio_cannot_use_is_refused() {
+    let level = |it: &str| format!("[crio.runtime]\nlog_level = {it:?}\n");
+    let (bad, good, other) = (level("loud"), level("info"), level("debug"));
+    let (bad, good, other) = (Some(bad.as_str()), Some(good.as_str()), Some(other.as_str()));
+    let odd = Some("[crio.runtime]\nLog_Level = 'info'\n");
+    let (empty, broken) = (Some("# nothing\n"), Some("[[["));
+    for (files, refused) in [
+        // What hid it is taken away, emptied, or renamed to what is read before it.
+        (vec![("10-a", bad, bad), ("20-b", good, None)], &["20-b"][..]),
+        (vec![("10-a", bad, bad), ("20-b", good, empty)], &["20-b"]),
+        (vec![("10-a", bad, bad), ("20-b", good, None), ("05-b", None, good)], &["20-b"]),
+        (vec![("10-a", bad, bad), ("20-b", broken, None)], &["20-b"]),
+        (vec![("10-a", bad, bad), ("20-b", odd, None)], &["20-b"]),
+        (vec![("10-a/z", bad, bad), ("10-a.d/b", good, None)], &["10-a.d/b"]),
+        // Both have a part in it.
+        (vec![("10-a", good, bad), ("20-b", other, None)], &["10-a", "20-b"]),
+        // Another one hides it still.
+        (vec![("10-a", bad, bad), ("20-b", good, None), ("30-c", good, good)], &[]),
+        (vec![("10-a", bad, bad), ("20-b", good, None), ("30-c", None, other)], &[]),
+        (vec![("10-a", bad, bad), ("20-b", good, None), ("30-c", odd, odd)], &[]),
+        (vec![("10-a", bad, bad), ("20-b", good, other)], &[]),
+        // What did not hide it has no part in it, and what counted before is nobody's doing.
+        (vec![("10-a", bad, bad), ("05-b", good, None)], &[]),
+        (vec![("10-a", bad, None), ("15-a", None, bad)], &[]),
+        (vec![("10-a", bad, bad), ("20-b", bad, None)], &[]),
+        (vec![("10-a", bad, bad), ("05-b", good, other), ("20-c", other, None)], &["20-c"]),
+    ] {
+        let verdicts = of_drop_ins(&files);
+        let is_refused = |(_, it): &&(String, Verdict)| it.effect() == Some(Effect::Refuse);
+        let names = verdicts.iter().filter(is_refused).map(|(name, _)| name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), refused, "{files:?} {verdicts:?}");
+    }
+    let (_, verdict) = of_drop_ins(&[("10-a", bad, bad), ("20-b", good, None)]).remove(0);
+    let start = "/etc/crio/crio.conf.d/10-a counts then in place of this file: ";
+    assert!(verdict.reason().starts_with(&format!("{start}{LEVEL}")), "{}", verdict.reason());
+    assert!(!verdict.reason().contains("loud"), "{}", verdict.reason());
+}
+
 #[test]
 fn a_file_that_packages_of_cri_o_bring_is_not_known() {
     for change in [test::file_added, test::file_removed] {
@@ -496,6 +558,71 @@ fn directories_of_plugins_may_be_added_and_not_be_taken_away() {
     assert_eq!(effect(&dirs("'/a'"), &dirs("'/a', '/b'")), Some(Effect::Restart));
     assert_eq!(effect(&dirs("'/a'"), &dirs("'/b'")), Some(Effect::Reboot));
     assert_eq!(effect("", &dirs("'/a'")), Some(Effect::Reboot));
+}
+
+#[test]
+fn directories_of_plugins_in_another_order_are_looked_through_in_another_order() {
+    let dirs = |dirs: &str| format!("[crio.network]\nplugin_dirs = [{dirs}]\n");
+    for (before, after) in [
+        ("'/a', '/b'", "'/b', '/a'"),
+        ("'/a'", "'/b', '/a'"),
+        ("'/a', '/b'", "'/a', '/c', '/b'"),
+        ("'/a', '/b'", "'/a'"),
+    ] {
+        let verdict = of(DROP_IN, &dirs(before), &dirs(after));
+        assert_eq!(verdict.effect(), Some(Effect::Reboot), "{before} to {after}");
+    }
+}
+
+#[test]
+fn a_pull_that_is_cancelled_earlier_is_drained_for() {
+    let timeout = |it: &str| format!("[crio.image]\npull_progress_timeout = {it}\n");
+    let restart = Action::restart("crio.service");
+    for (before, after, drains) in [
+        ("'0s'", "'10s'", true),
+        ("'1m'", "'10s'", true),
+        ("'1m'", "'59.5s'", true),
+        ("'10s'", "'1m30s'", false),
+        ("'60s'", "'1m'", false),
+        ("'10s'", "'0s'", false),
+        ("'10s'", "0", false),
+        ("20000000000", "'10s'", true),
+        ("10000000000", "'20s'", false),
+        // With these CRI-O would cancel all, or not start.
+        ("'10s'", "'-1s'", true),
+        ("'10s'", "'1 minute'", true),
+        ("'0s'", "[]", true),
+    ] {
+        let verdict = of(DROP_IN, &timeout(before), &timeout(after));
+        let expected =
+            if drains { vec![Action::Drain, restart.clone()] } else { vec![restart.clone()] };
+        assert_eq!(verdict.actions(), expected, "{before} to {after}: {}", verdict.reason());
+        assert_eq!(verdict.reason().contains("a pull that worked may fail"), drains);
+    }
+}
+
+#[test]
+fn the_pull_timeout_of_the_file_that_counts_is_compared() {
+    let timeout = |it: &str| format!("[crio.image]\npull_progress_timeout = {it:?}\n");
+    let (none, ten, sixty) = (timeout("0s"), timeout("10s"), timeout("1m"));
+    let (none, ten, sixty) = (Some(none.as_str()), Some(ten.as_str()), Some(sixty.as_str()));
+    for (files, drains) in [
+        // Where nothing is said no pull is cancelled.
+        (vec![("50-a", None, ten)], true),
+        (vec![("50-a", None, none)], false),
+        (vec![("50-a", ten, None)], false),
+        (vec![("50-a", ten, None), ("20-b", sixty, sixty)], false),
+        (vec![("50-a", sixty, None), ("20-b", ten, ten)], true),
+        (vec![("50-a", none, None), ("20-b", ten, ten)], true),
+        (vec![("50-a", None, sixty), ("20-b", ten, ten)], false),
+        // A later file counts.
+        (vec![("50-a", sixty, ten), ("90-b", ten, ten)], false),
+        (vec![("50-a", sixty, ten), ("90-b", Some("[[["), Some("[[["))], true),
+    ] {
+        let (_, verdict) = of_drop_ins(&files).remove(0);
+        let expected = if drains { Effect::Drain } else { Effect::Restart };
+        assert_eq!(verdict.effect(), Some(expected), "{files:?}: {}", verdict.reason());
+    }
 }
 
 #[test]

@@ -70,8 +70,26 @@ fn toml(text: &str) -> Option<Flat> {
     Some(flat)
 }
 
+/// Whether a list begins with all that another one has, in the same order.
+fn goes_on(before: Option<&String>, after: Option<&String>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    [before, after].iter().all(|list| list.is_empty() || list.starts_with('['))
+        && after.starts_with(before.as_str())
+}
+
+/// After how many seconds a pull is cancelled, as far as that can be told; 0 is never.
+fn patience(value: Option<&String>) -> Option<u64> {
+    match value.map_or("String(\"0s\")", String::as_str) {
+        "String(\"0s\")" => Some(u64::MAX),
+        "String(\"10s\")" => Some(10),
+        "String(\"1m\")" => Some(60),
+        _ => None,
+    }
+}
+
 /// What the manual of CRI-O and the experience of its admins say of a key.
-fn crio(path: &[String], goes: bool, comes: bool) -> Effect {
+fn crio(path: &[String], before: Option<&String>, after: Option<&String>, comes: bool) -> Effect {
+    let goes = after.is_none();
     // The name of a handler, the fourth key, is what it is.
     let fold = |(at, key): (usize, &String)| if at == 3 { key.clone() } else { folded(key) };
     let folded: Vec<String> = path.iter().enumerate().map(fold).collect();
@@ -85,7 +103,17 @@ fn crio(path: &[String], goes: bool, comes: bool) -> Effect {
         ["crio", "runtime", "runtimes", _, ..] if goes || !comes => Effect::Reboot,
         ["crio", "runtime", "runtimes", ..] => Effect::Restart,
         ["crio", "runtime", "default_runtime"] => Effect::Reboot,
+        // The first directory counts that has a plugin.
+        ["crio", "network", "plugin_dirs"] if goes_on(before, after) => Effect::Restart,
         ["crio", "network", ..] => Effect::Reboot,
+        ["crio", "image", "pull_progress_timeout"] => match (patience(before), patience(after)) {
+            (Some(before), Some(after)) if before <= after => Effect::Restart,
+            // Nanoseconds, which are not told apart here.
+            _ if [before, after].iter().flatten().any(|it| it.starts_with("Integer")) => {
+                Effect::Restart
+            }
+            _ => Effect::Drain,
+        },
         ["crio", "runtime", "log_level" | "log_filter"]
         | ["crio", "image", "pause_image" | "pause_image_auth_file" | "pause_command"] => {
             Effect::Reload
@@ -124,7 +152,7 @@ fn crio_reference(before: &str, after: &str) -> Effect {
     // The table of a handler is the fourth key.
     let comes = |key: &[String]| key.get(..4).is_some_and(|table| !before.contains_key(table));
     keys.filter(|key| before.get(*key) != after.get(*key))
-        .map(|key| crio(key, !after.contains_key(key), comes(key)))
+        .map(|key| crio(key, before.get(key), after.get(key), comes(key)))
         .max()
         .unwrap_or(Effect::None)
 }
@@ -151,6 +179,10 @@ fn spelled(key: &'static str) -> impl Strategy<Value = String> {
 fn one_of(keys: &'static [&'static str]) -> impl Strategy<Value = String> {
     proptest::sample::select(keys).prop_flat_map(spelled)
 }
+
+const TIMEOUTS: &[&str] = &["'0s'", "'10s'", "\"1m\"", "'a'", "1", "[]"];
+const DIRECTORIES: &[&str] =
+    &["[]", "['/a']", "[\"/a\", '/b']", "['/b', '/a']", "['/a', '/b', '/c']", "'/a'"];
 
 fn crio_line() -> impl Strategy<Value = String> {
     let value = proptest::sample::select(
@@ -206,11 +238,20 @@ fn crio_line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A file and one with some of its lines gone, new or elsewhere.
+/// A file and one with some of its lines gone, new, elsewhere or otherwise.
 fn crio_pair() -> impl Strategy<Value = (String, String)> {
     let lines = proptest::collection::vec((crio_line(), any::<u8>()), 0..9);
     let start = proptest::sample::select(&["[crio.runtime]", "[crio]", "# c"][..]);
-    (start, lines).prop_map(|(start, lines)| {
+    let list = |section: &'static str, key: &'static str, values: &'static [&'static str]| {
+        let value = || proptest::sample::select(values);
+        proptest::option::weighted(0.1, [value(), value()]).prop_map(move |values| {
+            let line = |value| format!("[crio.{section}]\n{key} = {value}");
+            values.map(|values| values.map(line))
+        })
+    };
+    let timeouts = list("image", "pull_progress_timeout", TIMEOUTS);
+    let directories = list("network", "plugin_dirs", DIRECTORIES);
+    (start, lines, timeouts, directories).prop_map(|(start, lines, timeouts, directories)| {
         let mut sides = [vec![start.to_string()], vec![start.to_string()]];
         for (line, side) in lines {
             for (number, text) in sides.iter_mut().enumerate() {
@@ -222,9 +263,73 @@ fn crio_pair() -> impl Strategy<Value = (String, String)> {
                 }
             }
         }
+        for pair in timeouts.into_iter().chain(directories) {
+            sides.iter_mut().zip(pair).for_each(|(side, line)| side.push(line));
+        }
         let [before, after] = sides.map(|side| side.join("\n"));
         (before, after)
     })
+}
+
+/// Files of crio.conf.d in the order in which CRI-O reads them.
+const DROP_INS: [&str; 4] = ["05-a", "10-b/z", "10-b.d/a", "90-c"];
+/// What a file says of the log level, if there is one.
+const LEVELS: [Option<&str>; 8] = [
+    None,
+    None,
+    Some(""),
+    Some("'info'"),
+    Some("'debug'"),
+    Some("'loud'"),
+    Some("'LOUD'"),
+    Some("4"),
+];
+
+type Levels = [[Option<&'static str>; 2]; 4];
+
+/// Whether CRI-O would give up: it reads all files, and the last level counts.
+fn gives_up(levels: &Levels) -> bool {
+    let is_usable = |level: &str| ["'info'", "'debug'", "4"].contains(&level);
+    let counts = |side: usize| {
+        levels.iter().rev().filter_map(|level| level[side]).find(|level| !level.is_empty())
+    };
+    let (before, after) = (counts(0), counts(1));
+    levels.iter().any(|level| level[1] == Some("4") && level[0] != Some("4"))
+        || after.is_some_and(|after| !is_usable(after)) && before != after
+}
+
+fn verdicts_of(levels: &Levels) -> Vec<tread_guest_sdk::Verdict> {
+    let (mut changes, mut unchanged) = (Vec::new(), Vec::new());
+    for (name, level) in DROP_INS.iter().zip(levels) {
+        let path = format!("/etc/crio/crio.conf.d/{name}");
+        let text = |level: &str| match level {
+            "" => "# nothing\n".to_string(),
+            level => format!("[crio.runtime]\nlog_level = {level}\n"),
+        };
+        match level.map(|side| side.map(text)) {
+            [Some(before), Some(after)] if before == after => {
+                unchanged.push(test::unchanged_file(&path, &before));
+            }
+            [Some(before), Some(after)] => changes.push(test::file(&path, &before, &after)),
+            [Some(before), None] => changes.push(test::file_removed(&path, &before)),
+            [None, Some(after)] => changes.push(test::file_added(&path, &after)),
+            [None, None] => {}
+        }
+    }
+    test::verdicts::<NodeServices>(&(), changes, unchanged)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_change_of_several_files_is_refused_exactly_if_crio_would_give_up(
+        levels in proptest::array::uniform4(proptest::array::uniform2(proptest::sample::select(&LEVELS[..])))
+    ) {
+        let verdicts = verdicts_of(&levels);
+        let is_refused = verdicts.iter().any(|verdict| verdict.effect() == Some(Effect::Refuse));
+        prop_assert_eq!(is_refused, gives_up(&levels), "{:?} {:?}", levels, verdicts);
+    }
 }
 
 proptest! {
@@ -252,7 +357,14 @@ fn the_edits_that_are_tried_come_to_every_answer() {
         let readable = toml(&before).is_some() && toml(&after).is_some();
         *seen.entry((readable, effect(DROP_IN, &before, &after))).or_insert(0) += 1;
     }
-    for effect in [Effect::None, Effect::Reload, Effect::Restart, Effect::Reboot, Effect::Refuse] {
+    for effect in [
+        Effect::None,
+        Effect::Reload,
+        Effect::Restart,
+        Effect::Drain,
+        Effect::Reboot,
+        Effect::Refuse,
+    ] {
         assert!(seen.get(&(true, effect)).is_some_and(|times| *times > 20), "{seen:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! What changes for the pulls of a node when its registries change.
 
 use crate::config::{Config, searched};
-use crate::findings::{Found, Outcome, Subject, describe, gain};
+use crate::findings::{Found, Given, Outcome, Subject, ambiguous, describe, gain};
 use crate::law::harm;
 use crate::lengths::Span;
 use crate::lookup::{
@@ -11,7 +11,7 @@ use crate::name::is_canonical;
 use crate::names::{in_order, pieces_in_order};
 use crate::probe::{Probes, Words, any_shorts};
 use crate::scopes::{Difference, is_same};
-use crate::{Mirrors, Settings};
+use crate::{Mirrors, Settings, ShortNames};
 
 /// More names than this, and one more for so many entries of both sides, are not
 /// looked up one by one: it would take longer than a policy has.
@@ -23,13 +23,13 @@ pub(crate) fn compare<'a>(before: &Config<'a>, after: &Config<'a>, settings: Set
     let sides = [&Side::of(before), &Side::of(after)];
     let difference = Difference::between(sides);
     if difference.prefixes.is_empty() && before.settings == after.settings {
-        return Outcome::Same;
+        return Outcome::Same(Given::default());
     }
-    let Settings { mirrors, longest_name, .. } = settings;
+    let Settings { mirrors, longest_name, short_names, .. } = settings;
     let words = Words::of([before, after], longest_name.into());
     let most = MOST + (before.registries.len() + after.registries.len()) / ENTRIES_FOR_A_NAME;
-    let mut comparison =
-        Comparison { sides, mirrors, difference, words, most, found: Found::default() };
+    let found = Found::default();
+    let mut comparison = Comparison { sides, mirrors, short_names, difference, words, most, found };
     let looked_up = comparison.names().and_then(|moved| comparison.shorts(&moved));
     if looked_up.is_none() {
         let text = "too many names may be concerned to look all of them up";
@@ -42,6 +42,7 @@ pub(crate) fn compare<'a>(before: &Config<'a>, after: &Config<'a>, settings: Set
 struct Comparison<'s, 'a> {
     sides: [&'s Side<'s, 'a>; 2],
     mirrors: Mirrors,
+    short_names: ShortNames,
     difference: Difference<'a>,
     words: Words,
     most: usize,
@@ -172,10 +173,15 @@ impl<'s, 'a> Comparison<'s, 'a> {
                 return Some(());
             }
             let [old, new] = [before, after].map(|config| self.answering(config.search()));
-            if !new.starts_with(&old) {
+            if !new.starts_with(&old) || self.may_lose_all() {
                 scopes.push("");
             }
         } else if before.search().len() <= 1 {
+            return Some(());
+        }
+        if self.short_names == ShortNames::Enforcing && before.search().len() > 1 {
+            // None of these could be pulled.
+            self.found.given.short_names |= !scopes.is_empty() || !moved.is_empty();
             return Some(());
         }
         let starts = self.starts();
@@ -188,6 +194,12 @@ impl<'s, 'a> Comparison<'s, 'a> {
         let shorts = self.below(&scopes, &starts)?;
         self.look_up_shorts(shorts);
         Some(())
+    }
+
+    /// Whether CRI-O may pull no short name any more that has no alias.
+    fn may_lose_all(&self) -> bool {
+        let [before, after] = self.sides.map(|side| side.config.search().len());
+        self.short_names != ShortNames::Disabled && before == 1 && after > 1
     }
 
     /// The search registries without those that have no image for anybody.
@@ -274,6 +286,7 @@ impl<'s, 'a> Comparison<'s, 'a> {
             let rooms =
                 all().flat_map(|(found, name)| room(name, *found).chain([room_behind(name.len())]));
             let ([before, after], [old, new]) = (self.sides, &names);
+            let several = [old, new].map(|names| names.len() > 1);
             let tried = span.tried(rooms).into_iter().filter(|longer| span.counts(*longer));
             for longer in tried {
                 for by in [By::Tag, By::Digest] {
@@ -281,13 +294,47 @@ impl<'s, 'a> Comparison<'s, 'a> {
                     let is = sources_of_short(after, new, longer, by);
                     let spoiler = is.as_ref().err().copied();
                     let is = is.unwrap_or_default();
-                    if was != is {
-                        let length = self.words.length_of(&short, longer);
-                        self.note(Subject { scope: scope.clone(), by, length }, &was, &is, spoiler);
-                    }
+                    let length = self.words.length_of(&short, longer);
+                    let subject = Subject { scope: scope.clone(), by, length };
+                    self.note_short(subject, [&was, &is], several, spoiler);
                 }
             }
         }
+    }
+
+    /// Notes what becomes of a short name: whether it may stand for several names, and what the sources of
+    /// all of them are.
+    fn note_short(
+        &mut self,
+        subject: Subject,
+        [was, is]: [&[Source<'_>]; 2],
+        [stood_for_several, stands_for_several]: [bool; 2],
+        spoiler: Option<Spoiler<'_>>,
+    ) {
+        let does_harm = was != is && harm(subject.by, self.mirrors, was, is).is_some();
+        let is_lost = !stood_for_several && stands_for_several && !was.is_empty();
+        let (was, is) = match self.short_names {
+            ShortNames::Unknown if is_lost && !does_harm => return self.lose(subject),
+            ShortNames::Enforcing if is_lost => return self.lose(subject),
+            ShortNames::Enforcing => {
+                (of_one(was, stood_for_several), of_one(is, stands_for_several))
+            }
+            ShortNames::Unknown | ShortNames::Disabled => (was, is),
+        };
+        self.found.given.short_names |= match self.short_names {
+            ShortNames::Unknown => false,
+            ShortNames::Enforcing => stood_for_several && does_harm,
+            ShortNames::Disabled => is_lost,
+        };
+        if was != is {
+            self.note(subject, was, is, spoiler);
+        }
+    }
+
+    /// Notes a short name that CRI-O pulls no more, or may not.
+    fn lose(&mut self, subject: Subject) {
+        let short_names = self.short_names;
+        self.found.harms.add(subject, |subject| ambiguous(subject, short_names));
     }
 
     /// Notes what the sources of a name, that are others than before, bring.
@@ -308,7 +355,7 @@ impl<'s, 'a> Comparison<'s, 'a> {
             }
             None => {
                 let found = &mut self.found;
-                found.if_whole = found.if_whole
+                found.given.mirrors = found.given.mirrors
                     || by == By::Digest && harm(by, Mirrors::Untrusted, before, after).is_some();
                 self.found.news.add(subject, |subject| gain(words, subject, before, after));
             }
@@ -326,6 +373,11 @@ impl<'s, 'a> Comparison<'s, 'a> {
             harms.add_other("the layer store", text);
         }
     }
+}
+
+/// The sources of a short name where CRI-O pulls none that may stand for several names.
+fn of_one<'s, 'n>(sources: &'s [Source<'n>], is_of_several: bool) -> &'s [Source<'n>] {
+    if is_of_several { &[] } else { sources }
 }
 
 /// The sources of all names that a short one may stand for.

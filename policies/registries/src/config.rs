@@ -37,8 +37,7 @@ pub(crate) struct Registry<'a> {
 }
 
 /// All but the registries that a file sets. `short-name-mode` is not among them:
-/// CRI-O asks all registries of the search list in turn, or does what its own
-/// configuration says.
+/// CRI-O does what its own configuration says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Settings<'a> {
     /// `unqualified-search-registries`; a file that does not set it leaves it

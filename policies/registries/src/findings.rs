@@ -1,5 +1,6 @@
 //! What a comparison has found, in words.
 
+use crate::ShortNames;
 use crate::law::Harm;
 use crate::lookup::{By, Source, Spoiler};
 use crate::name;
@@ -10,13 +11,46 @@ use crate::probe::Words;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Every image is looked up as before.
-    Same,
+    Same(Given),
     /// Every pull that worked works as before; the text says what is new.
-    Safe(String),
-    /// As [`Outcome::Safe`], as long as mirrors have whole images.
-    SafeIfWhole(String),
+    Safe(Given, String),
     /// Some pull may not; the text says which.
     Harmful(String),
+}
+
+/// For what of the settings no pull suffers that otherwise could.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// Mirrors have whole images.
+    pub(crate) mirrors: bool,
+    /// CRI-O takes short names as is said.
+    pub(crate) short_names: bool,
+}
+
+impl Given {
+    /// The end of a sentence; nothing if there is nothing.
+    pub(crate) fn text(self, short_names: ShortNames) -> String {
+        let mirrors = self.mirrors.then_some(
+            "mirrors have the layers and signatures of what they have manifests of (the setting \
+             mirrors: trusted)",
+        );
+        let short_names = match short_names {
+            ShortNames::Disabled => {
+                "CRI-O asks all registries in turn that are searched for a short name (the setting \
+                 short-names: disabled)"
+            }
+            ShortNames::Enforcing => {
+                "CRI-O pulls no short name for which several registries are searched (the setting \
+                 short-names: enforcing)"
+            }
+            ShortNames::Unknown => "",
+        };
+        match (mirrors, self.short_names.then_some(short_names)) {
+            (None, None) => String::new(),
+            (Some(one), None) | (None, Some(one)) => [", if ", one].concat(),
+            (Some(one), Some(two)) => [", if ", one, ", and if ", two].concat(),
+        }
+    }
 }
 
 /// Names longer than this are cut in texts.
@@ -27,8 +61,7 @@ const LONGEST: usize = 90;
 pub(crate) struct Found {
     pub(crate) harms: Findings,
     pub(crate) news: Findings,
-    /// Whether some of it is safe only if mirrors have whole images.
-    pub(crate) if_whole: bool,
+    pub(crate) given: Given,
 }
 
 impl Found {
@@ -36,11 +69,9 @@ impl Found {
         if !self.harms.is_empty() {
             Outcome::Harmful(self.harms.text())
         } else if self.news.is_empty() {
-            Outcome::Same
-        } else if self.if_whole {
-            Outcome::SafeIfWhole(self.news.text())
+            Outcome::Same(self.given)
         } else {
-            Outcome::Safe(self.news.text())
+            Outcome::Safe(self.given, self.news.text())
         }
     }
 }
@@ -129,6 +160,20 @@ pub(crate) fn describe(
                 .concat()
         }
     }
+}
+
+/// Of a short name that stood for one name, and stands for several now.
+pub(crate) fn ambiguous(subject: &Subject, short_names: ShortNames) -> String {
+    let none = match short_names {
+        ShortNames::Enforcing => {
+            "so that CRI-O pulls none of them (the setting short-names: enforcing)"
+        }
+        _ => {
+            "and with its short_name_mode enforcing, its own default since 1.34, CRI-O pulls none of them \
+             (the setting short-names: unknown)"
+        }
+    };
+    ["several registries are searched for ", &what(subject), " now, ", none].concat()
 }
 
 fn spoilt(words: &Words, subject: &Subject, spoiler: Spoiler<'_>) -> String {

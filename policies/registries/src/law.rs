@@ -28,11 +28,13 @@
 //! | a narrower entry hides the mirrors of a broader one | drain | drain |
 //! | a location of which no name can be made is added | drain | drain |
 //! | a location behind which some names become too long is added | drain | drain |
-//! | a search registry is added at the end | safe | safe |
+//! | a search registry is added at the end of several | safe | safe |
+//! | a search registry is added behind the only one | safe if all are asked | safe if all are asked |
 //! | the search registries change otherwise | drain | drain |
 //!
-//! Short names need no rule of their own: their sources are those of all the
-//! names that they may stand for, one after the other.
+//! The sources of short names are those of all the names that they may stand
+//! for, one after the other. But with its `short_name_mode` enforcing CRI-O asks
+//! none if there are several: see [`crate::ShortNames`].
 
 use crate::Mirrors;
 use crate::lookup::{By, Source};

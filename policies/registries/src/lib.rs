@@ -45,6 +45,8 @@ pub struct Settings {
     pub mirrors: Mirrors,
     /// How many characters images' names have at most, without tag and digest.
     pub longest_name: u8,
+    /// What CRI-O does with a short name for which several registries are searched.
+    pub short_names: ShortNames,
 }
 
 /// Half of what the runtime takes, and more than any name has that is in use.
@@ -55,7 +57,8 @@ const LONGEST_NAME: u8 = 128;
 impl Default for Settings {
     fn default() -> Self {
         let (drain, mirrors) = (Drain::default(), Mirrors::default());
-        Settings { drain, mirrors, longest_name: LONGEST_NAME }
+        let short_names = ShortNames::default();
+        Settings { drain, mirrors, longest_name: LONGEST_NAME, short_names }
     }
 }
 
@@ -82,6 +85,20 @@ pub enum Mirrors {
     Trusted,
     /// They may not have. One in front of what worked is drained for.
     Untrusted,
+}
+
+/// What CRI-O does with a short name without an alias for which several registries are searched: its
+/// `short_name_mode`. In registries.conf that mode says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShortNames {
+    /// Either of the two. What does harm with one of them is drained for.
+    #[default]
+    Unknown,
+    /// It pulls none. That is CRI-O's own default since 1.34.
+    Enforcing,
+    /// It asks all of these registries in turn, as OpenShift has it, and all releases before 1.34.
+    Disabled,
 }
 
 const CRIO: &str = "crio.service";
@@ -113,7 +130,7 @@ impl Policy for Registries {
 
     fn schema() -> Option<String> {
         Some(
-            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"},"mirrors":{"description":"Whether every mirror that has an image's manifest has its layers and signatures too; CRI-O asks no other one for them. If untrusted, the node is drained when a mirror is put in front of what worked.","enum":["trusted","untrusted"],"default":"trusted"},"longest-name":{"description":"How many characters images' names have at most, without tag and digest. CRI-O takes 255; behind a location that is longer than what it stands for, such a name becomes too long, and the pull fails. So with 255 the node is drained for each such mirror.","type":"integer","minimum":1,"maximum":255,"default":128}}}"#
+            r#"{"type":"object","additionalProperties":false,"properties":{"drain":{"description":"When to drain for a change of where images are looked up: if a pull that worked could now fail or give another image, for every change, or for none.","enum":["when-needed","always","never"],"default":"when-needed"},"mirrors":{"description":"Whether every mirror that has an image's manifest has its layers and signatures too; CRI-O asks no other one for them. If untrusted, the node is drained when a mirror is put in front of what worked.","enum":["trusted","untrusted"],"default":"trusted"},"longest-name":{"description":"How many characters images' names have at most, without tag and digest. CRI-O takes 255; behind a location that is longer than what it stands for, such a name becomes too long, and the pull fails. So with 255 the node is drained for each such mirror.","type":"integer","minimum":1,"maximum":255,"default":128},"short-names":{"description":"CRI-O's short_name_mode. If enforcing, which is its own default since 1.34, CRI-O pulls no short name without an alias for which several registries are searched; if disabled, as OpenShift sets it, it asks all of them in turn. If unknown, the node is drained where a pull that worked may fail with either of the two.","enum":["unknown","enforcing","disabled"],"default":"unknown"}}}"#
                 .to_string(),
         )
     }
@@ -174,14 +191,17 @@ fn lookup(settings: Settings, context: &Context<'_>) -> Verdict {
         return decide(drain, true, &[path, tail].concat());
     }
     match compare(&before, &config_after(&files, &after), settings) {
-        Outcome::Same => decide(drain, false, "every image is looked up as before"),
-        Outcome::Safe(news) => {
-            decide(drain, false, &["whatever could be pulled still can; ", &news].concat())
+        Outcome::Same(given) => {
+            let end = given.text(settings.short_names);
+            decide(drain, false, &["every image is looked up as before", &end].concat())
         }
-        Outcome::SafeIfWhole(news) => {
-            let start = "whatever could be pulled still can, if mirrors have the layers and \
-                         signatures of what they have manifests of (the setting mirrors: trusted); ";
-            decide(drain, false, &[start, &news].concat())
+        Outcome::Safe(given, news) => {
+            let end = given.text(settings.short_names);
+            decide(
+                drain,
+                false,
+                &["whatever could be pulled still can", &end, "; ", &news].concat(),
+            )
         }
         Outcome::Harmful(harm) => decide(drain, true, &harm),
     }

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic: that is how they fail")]
 
 use tread_guest_sdk::{Action, Change, Content, Effect, File, Policy, State, Verdict, test};
-use tread_policy_registries::{Drain, Registries, Settings};
+use tread_policy_registries::{Drain, Registries, Settings, ShortNames};
 
 const MAIN: &str = "/etc/containers/registries.conf";
 
@@ -160,9 +160,15 @@ fn short_names_count() {
     for (why, before, after, drains) in [
         (
             "a search registry is appended",
+            "unqualified-search-registries = ['a.io', 'b.io']",
+            "unqualified-search-registries = ['a.io', 'b.io', 'c.io']",
+            false,
+        ),
+        (
+            "one is appended to the only one, and CRI-O may pull no short name then",
             "unqualified-search-registries = ['a.io']",
             "unqualified-search-registries = ['a.io', 'b.io']",
-            false,
+            true,
         ),
         (
             "one is put in front",
@@ -244,6 +250,90 @@ fn short_names_count() {
         let verdict = test::verdict::<Registries>(test::file(MAIN, before, after));
         let expected = if drains { drain() } else { reload() };
         assert_eq!(verdict.actions(), expected, "{why}: {}", verdict.reason());
+    }
+}
+
+/// What a change of the search list costs if CRI-O takes short names so, and why.
+fn of_mode(short_names: ShortNames, before: &str, after: &str) -> (bool, String) {
+    let settings = Settings { short_names, ..Settings::default() };
+    let changes = vec![test::file(MAIN, before, after)];
+    let verdict = test::verdicts::<Registries>(&settings, changes, vec![]).remove(0);
+    (verdict.actions() == drain(), verdict.reason().to_string())
+}
+
+#[test]
+fn with_several_search_registries_an_enforcing_crio_pulls_no_short_name() {
+    use ShortNames::{Disabled, Enforcing, Unknown};
+    let search = |list: &str| format!("unqualified-search-registries = [{list}]\n");
+    let (one, two, swapped) =
+        (search("'a.io'"), search("'a.io', 'b.io'"), search("'b.io', 'a.io'"));
+    let ubi = "[aliases]\nubi = 'a.io/ubi'\n";
+    let blocked = "[[registry]]\nlocation = 'a.io'\nblocked = true\n";
+    let part = "[[registry]]\nlocation = 'a.io/team'\n";
+    for (why, before, after, [unknown, enforcing, disabled]) in [
+        ("one more than one", one.clone(), two.clone(), [true, true, false]),
+        ("the same twice", one.clone(), search("'a.io', 'a.io'"), [true, true, false]),
+        ("from none", search(""), two.clone(), [false, false, false]),
+        ("one less", two.clone(), one.clone(), [true, false, true]),
+        ("swapped", two.clone(), swapped.clone(), [true, false, true]),
+        ("none left", two.clone(), search(""), [true, false, true]),
+        ("another one", one.clone(), search("'b.io'"), [true, true, true]),
+        ("an alias goes", two.clone() + ubi, two.clone(), [true, true, false]),
+        ("an alias comes", two.clone(), two.clone() + ubi, [true, false, true]),
+        ("an alias stays", one.clone() + ubi, two.clone() + ubi, [true, true, false]),
+        (
+            "only a part of a registry is there",
+            one.clone() + blocked + part,
+            two.clone() + blocked + part,
+            [true, true, false],
+        ),
+        (
+            "nothing of a registry is there",
+            one.clone() + blocked,
+            two.clone() + blocked,
+            [false; 3],
+        ),
+        ("the first one is unblocked", two.clone() + blocked, two.clone(), [true, false, true]),
+    ] {
+        for (mode, drains) in [(Unknown, unknown), (Enforcing, enforcing), (Disabled, disabled)] {
+            let (drained, reason) = of_mode(mode, &before, &after);
+            assert_eq!(drained, drains, "{why}, {mode:?}: {reason}");
+        }
+    }
+}
+
+#[test]
+fn the_reason_names_what_is_taken_as_given_of_short_names() {
+    use ShortNames::{Disabled, Enforcing, Unknown};
+    let search = |list: &str| format!("unqualified-search-registries = [{list}]\n");
+    let (one, two, swapped) =
+        (search("'a.io'"), search("'a.io', 'b.io'"), search("'b.io', 'a.io'"));
+    for (mode, before, after, says) in [
+        (
+            Unknown,
+            &one,
+            &two,
+            "default since 1.34, CRI-O pulls none of them (the setting short-names: unknown)",
+        ),
+        (
+            Enforcing,
+            &one,
+            &two,
+            "so that CRI-O pulls none of them (the setting short-names: enforcing)",
+        ),
+        (Disabled, &one, &two, "still can, if CRI-O asks all registries in turn that are searched"),
+        (Disabled, &one, &two, "(the setting short-names: disabled); tags of short names are now"),
+        (Enforcing, &two, &swapped, "as before, if CRI-O pulls no short name for which several"),
+        (Enforcing, &two, &swapped, "(the setting short-names: enforcing)"),
+    ] {
+        let (_, reason) = of_mode(mode, before, after);
+        assert!(reason.contains(says), "{mode:?}: {reason}");
+    }
+    // Where it does not matter it is not said.
+    let longer = search("'a.io', 'b.io', 'c.io'");
+    for mode in [Unknown, Enforcing, Disabled] {
+        let (drained, reason) = of_mode(mode, &two, &longer);
+        assert!(!drained && !reason.contains("short-names"), "{mode:?}: {reason}");
     }
 }
 
@@ -363,8 +453,17 @@ fn settings_are_written_as_admins_write_them() {
         assert_eq!(test::settings::<Registries>(json).unwrap().drain, drain);
     }
     assert!(test::settings::<Registries>("{\"drain\":\"sometimes\"}").is_err());
+    for (json, short_names) in [
+        ("{}", ShortNames::Unknown),
+        ("{\"short-names\":\"enforcing\"}", ShortNames::Enforcing),
+        ("{\"short-names\":\"disabled\"}", ShortNames::Disabled),
+    ] {
+        assert_eq!(test::settings::<Registries>(json).unwrap().short_names, short_names);
+    }
+    assert!(test::settings::<Registries>("{\"short-names\":\"permissive\"}").is_err());
     let schema: serde_json::Value = serde_json::from_str(&Registries::schema().unwrap()).unwrap();
     assert_eq!(schema["properties"]["drain"]["default"], "when-needed");
+    assert_eq!(schema["properties"]["short-names"]["default"], "unknown");
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn compile(toolchain: &Toolchain, dir: &Path, metadata: &Metadata) -> Result<Pat
     // A small stack below all data: an overflow traps instead of spoiling it,
     // and the pages that a call touches lie side by side.
     let mut flags =
-        vec!["-Clink-arg=-zstack-size=65536".to_owned(), "-Clink-arg=--stack-first".to_owned()];
+        vec!["-Clink-arg=-zstack-size=49152".to_owned(), "-Clink-arg=--stack-first".to_owned()];
     for (directory, name) in metadata.names(toolchain)? {
         flags.push(format!("--remap-path-prefix={}={name}", directory.display()));
     }

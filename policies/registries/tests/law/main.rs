@@ -16,25 +16,34 @@ mod world;
 
 use proptest::prelude::*;
 use tread_guest_sdk::{Action, Context, Policy, test};
-use tread_policy_registries::{Mirrors, Registries, Settings};
+use tread_policy_registries::{Mirrors, Registries, Settings, ShortNames};
 use victims::{Assumed, LONGEST, victim};
 use world::{pair, side, toml};
 
 fn assumed() -> impl Strategy<Value = Assumed> {
     let longest = proptest::sample::select(&[128, 128, 200, 255][..]);
     let lengths = proptest::array::uniform3(1..=LONGEST);
-    (any::<bool>(), longest, lengths).prop_map(|(trusted, longest, lengths)| Assumed {
-        trusted,
-        longest,
-        lengths,
-    })
+    let short_names = proptest::sample::select(vec![
+        ShortNames::Unknown,
+        ShortNames::Enforcing,
+        ShortNames::Disabled,
+    ]);
+    (any::<bool>(), longest, lengths, short_names).prop_map(
+        |(trusted, longest, lengths, short_names)| Assumed {
+            trusted,
+            longest,
+            lengths,
+            short_names,
+        },
+    )
 }
 
 fn drains(before: &str, after: &str, assumed: &Assumed) -> (bool, String) {
     let change = test::file("/etc/containers/registries.conf", before, after);
     let mirrors = if assumed.trusted { Mirrors::Trusted } else { Mirrors::Untrusted };
     let longest_name = assumed.longest.try_into().unwrap();
-    let settings = Settings { mirrors, longest_name, ..Settings::default() };
+    let short_names = assumed.short_names;
+    let settings = Settings { mirrors, longest_name, short_names, ..Settings::default() };
     let verdict = test::verdicts::<Registries>(&settings, vec![change], vec![]).remove(0);
     let reload = Action::reload("crio.service");
     assert!(verdict.actions().contains(&reload), "always reloaded: {}", verdict.reason());

@@ -154,8 +154,13 @@ pub(crate) fn sources(side: &Side, name: &str, digest: bool) -> Vec<Source> {
 }
 
 /// `shortnames.Resolve`, without regard to `short-name-mode`: CRI-O has one of
-/// its own, which OpenShift sets to `disabled`.
-pub(crate) fn short_sources(side: &Side, short: &str, digest: bool) -> Vec<Source> {
+/// its own. If that is enforcing, nothing may stand for several names.
+pub(crate) fn short_sources(
+    side: &Side,
+    short: &str,
+    digest: bool,
+    enforcing: bool,
+) -> Vec<Source> {
     let names: Option<Vec<String>> = match side.aliases.get(short) {
         Some(target) if !target.is_empty() => Some(vec![target.to_string()]),
         _ => side
@@ -165,7 +170,11 @@ pub(crate) fn short_sources(side: &Side, short: &str, digest: bool) -> Vec<Sourc
             .collect(),
     };
     // One that is no name fails the pull before any is tried.
-    names.unwrap_or_default().iter().flat_map(|name| sources(side, name, digest)).collect()
+    let names = names.unwrap_or_default();
+    if enforcing && names.len() > 1 {
+        return Vec::new();
+    }
+    names.iter().flat_map(|name| sources(side, name, digest)).collect()
 }
 
 /// Whether a pull goes on as before, whatever is down (0), up without a valid

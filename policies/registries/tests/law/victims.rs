@@ -3,6 +3,7 @@
 use crate::runtime::{Source, find, goes_on, parsed, short_sources, sources};
 use crate::world::{HOSTS, PATHS, Side};
 use std::sync::LazyLock;
+use tread_policy_registries::ShortNames;
 
 /// The complete names of images, those that are not long.
 pub(crate) static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
@@ -24,6 +25,18 @@ pub(crate) struct Assumed {
     pub(crate) longest: usize,
     /// Lengths to try besides those at which a name becomes too long.
     pub(crate) lengths: [usize; 3],
+    pub(crate) short_names: ShortNames,
+}
+
+impl Assumed {
+    /// Whether CRI-O's mode is enforcing, or whether it may be either.
+    fn modes(&self) -> &[bool] {
+        match self.short_names {
+            ShortNames::Unknown => &[false, true],
+            ShortNames::Enforcing => &[true],
+            ShortNames::Disabled => &[false],
+        }
+    }
 }
 
 /// How much longer the places of a name are than itself.
@@ -115,10 +128,13 @@ pub(crate) fn victim(before: &Side, after: &Side, assumed: &Assumed) -> Option<S
     let starts = ["", "p/", "p/q/", "library/", "any/"];
     let long = starts.iter().flat_map(|start| long_shorts(start, [before, after], assumed));
     for short in PATHS.iter().map(ToString::to_string).chain(long) {
-        for digest in [false, true] {
-            let [old, new] = [before, after].map(|side| short_sources(side, &short, digest));
+        for (digest, enforcing) in
+            [false, true].iter().flat_map(|it| assumed.modes().iter().map(move |mode| (*it, *mode)))
+        {
+            let [old, new] =
+                [before, after].map(|side| short_sources(side, &short, digest, enforcing));
             if is_broken(old, new, digest) {
-                return Some(format!("{short}, by digest: {digest}"));
+                return Some(format!("{short}, by digest: {digest}, enforcing: {enforcing}"));
             }
         }
     }

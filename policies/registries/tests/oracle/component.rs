@@ -18,7 +18,9 @@ pub(crate) fn differs(tread: &Path, pair: &Pair, verdicts: &[Judged]) -> Option<
         command.arg(side).arg(path);
     }
     let longest = format!("registries.longest-name={}", pair.settings.longest_name);
-    command.args(["--set", &longest]);
+    let short_names = json!(pair.settings.short_names);
+    let short_names = format!("registries.short-names={}", short_names.as_str().unwrap());
+    command.args(["--set", &longest, "--set", &short_names]);
     let output = command.args(["-o", "json"]).output().unwrap();
     std::fs::remove_dir_all(&dir).unwrap();
     let plan: Value = match serde_json::from_slice(&output.stdout) {

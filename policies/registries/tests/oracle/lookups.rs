@@ -3,7 +3,7 @@
 use crate::chance::Chance;
 use crate::node::{Node, Pair};
 use std::collections::{BTreeMap, BTreeSet};
-use tread_policy_registries::Settings;
+use tread_policy_registries::{Settings, ShortNames};
 
 const HOSTS: &[&str] = &[
     "a.io",
@@ -301,7 +301,9 @@ pub(crate) fn pair(chance: &mut Chance) -> Pair {
         let side = if chance.percent(80) { &mut after } else { &mut before };
         side.files.insert(path, text);
     }
-    let settings = Settings { longest_name: longest, ..Settings::default() };
+    // As the program asks.
+    let short_names = ShortNames::Disabled;
+    let settings = Settings { longest_name: longest, short_names, ..Settings::default() };
     Pair { before, after, names, settings }
 }
 
