@@ -78,6 +78,7 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
             }
         }
         if options.with_monitoring {
+            all.extend([monitoring::role(options), monitoring::role_binding(options)]);
             all.extend([monitoring::service_monitor(options), monitoring::alerts(options)]);
         }
     }

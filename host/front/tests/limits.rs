@@ -239,6 +239,105 @@ async fn the_service_writes_of_nodes_pools_and_leases_what_it_has_to_and_no_more
     assert!(pool(json!({"nodeSelector": null})).await.is_some());
 }
 
+/// What makes the garbage collector remove an object, and what keeps one that is removed.
+fn held_otherwise() -> [Value; 3] {
+    let gone = json!({"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "0"});
+    let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": "1"});
+    [
+        json!({"ownerReferences": [owner, gone]}),
+        json!({"finalizers": null}),
+        json!({"finalizers": ["example.com/kept", "example.com/mine"]}),
+    ]
+}
+
+#[tokio::test]
+async fn the_service_has_nothing_collected_and_tells_of_a_node_its_maintenance_alone() {
+    let plane = installed();
+    let kept = json!({"name": "kept", "finalizers": ["example.com/kept"]});
+    let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfigPool", "metadata": kept,
+        "spec": {"paused": false, "machineConfigSelector": {}, "nodeSelector": {}}});
+    plane.apply(&pool.to_string()).unwrap();
+    plane
+        .apply(&json!({"apiVersion": "v1", "kind": "Node", "metadata": kept}).to_string())
+        .unwrap();
+    let of_kubelet = json!({"status": {
+        "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}],
+        "capacity": {"cpu": "4", "memory": "8148036Ki"},
+        "allocatable": {"cpu": "3500m", "memory": "8148036Ki"},
+        "images": [{"names": ["a.example/b@sha256:1"], "sizeBytes": 7}],
+        "conditions": [
+            {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": null},
+            {"type": "Drained", "status": "False", "reason": "AdminRequested"},
+            {"type": "DiskPressure", "status": "False"},
+        ],
+    }});
+    let patch = ["patch", "node", "kept", "--subresource=status", "--type=strategic", "-p"];
+    plane.kubectl(&[&patch[..], &[&of_kubelet.to_string()]].concat()).unwrap().success().unwrap();
+
+    let client = plane.service_account(SERVICE, "tread").unwrap().client().await.unwrap();
+    let params = PatchParams::default();
+    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(client.clone());
+    let pools = of_pools(&client, "MachineConfigPool");
+    eventually("the policy is in force", async || {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+        refusal(nodes.patch("kept", &params, &patch).await)
+    })
+    .await;
+    for metadata in held_otherwise() {
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        let of_node = refusal(nodes.patch("kept", &params, &patch).await);
+        let by_status = refusal(nodes.patch_status("kept", &params, &patch).await);
+        let of_pool = refusal(pools.patch("kept", &params, &patch).await);
+        for why in [of_node, by_status, of_pool] {
+            let why = why.unwrap_or_else(|| panic!("{metadata}"));
+            assert!(why.contains("no ownerReferences and no finalizers of"), "{why}");
+        }
+    }
+    let mark = Patch::Merge(json!({"metadata": {"annotations": {"tread.dev/a": "1"}}}));
+    assert_eq!(refusal(nodes.patch("kept", &params, &mark).await), None);
+    assert_eq!(refusal(pools.patch("kept", &params, &mark).await), None);
+
+    let status = async |status: Value| {
+        let patch = Patch::Strategic(json!({"status": status}));
+        refusal(nodes.patch_status("kept", &params, &patch).await)
+    };
+    for other in [
+        json!({"addresses": [{"type": "InternalIP", "address": "192.0.2.9"}]}),
+        json!({"addresses": [{"$patch": "replace"}]}),
+        json!({"capacity": {"cpu": "400"}}),
+        json!({"allocatable": null}),
+        json!({"phase": "Terminated"}),
+        json!({"daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}}),
+        json!({"conditions": [{"type": "Ready", "status": "Unknown"}]}),
+        json!({"conditions": [{"type": "Ready", "$patch": "delete"}]}),
+        json!({"conditions": [{"type": "NetworkUnavailable", "status": "True"}]}),
+    ] {
+        let why = status(other.clone()).await.unwrap_or_else(|| panic!("{other}"));
+        let said = "of the status of nodes the conditions MaintenancePlanned, \
+            MaintenanceInProgress, DrainInProgress, Drained alone";
+        assert!(why.contains(said), "{why}");
+    }
+    let own = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "TreadUpdate"});
+    for conditions in [
+        json!([own("MaintenancePlanned", "True")]),
+        json!([own("DrainInProgress", "True"), own("Drained", "False"),
+            {"type": "MaintenancePlanned", "$patch": "delete"}]),
+        json!([
+            own("DrainInProgress", "False"),
+            own("Drained", "True"),
+            own("MaintenanceInProgress", "True")
+        ]),
+        json!([{"type": "Drained", "$patch": "delete"}, {"type": "DrainInProgress", "$patch": "delete"},
+            {"type": "MaintenanceInProgress", "$patch": "delete"}]),
+    ] {
+        assert_eq!(status(json!({"conditions": conditions})).await, None, "{conditions}");
+    }
+    // A node of which nothing is known yet.
+    let bare = Patch::Strategic(json!({"status": {"conditions": [own("Drained", "True")]}}));
+    assert_eq!(refusal(nodes.patch_status("node-1", &params, &bare).await), None);
+}
+
 #[tokio::test]
 async fn the_service_marks_a_machine_by_an_annotation_and_changes_nothing_else_of_it() {
     let plane = installed();
@@ -255,7 +354,8 @@ async fn the_service_marks_a_machine_by_an_annotation_and_changes_nothing_else_o
     let wait = ["wait", "--for=condition=Established", "--timeout=600s", "crd", "--all"];
     plane.kubectl(&wait).unwrap().success().unwrap();
     let machine = json!({"apiVersion": format!("{group}/v1beta1"), "kind": "Machine",
-        "metadata": {"name": "one", "namespace": "default"}, "spec": {"providerID": "a"}});
+        "metadata": {"name": "one", "namespace": "default", "finalizers": ["example.com/kept"]},
+        "spec": {"providerID": "a"}, "status": {"phase": "Running"}});
     eventually("Machines are served", async || plane.apply(&machine.to_string()).ok()).await;
     let client = plane.service_account(SERVICE, "tread").unwrap().client().await.unwrap();
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1beta1", "Machine"));
@@ -271,6 +371,12 @@ async fn the_service_marks_a_machine_by_an_annotation_and_changes_nothing_else_o
     assert!(written(json!({"spec": {"more": true}})).await.is_some());
     assert!(written(json!({"spec": {"providerID": null}})).await.is_some());
     assert!(written(json!({"metadata": {"labels": {"a": "b"}}})).await.is_some());
+    for metadata in held_otherwise() {
+        let why = written(json!({"metadata": metadata})).await.unwrap();
+        assert!(why.contains("no ownerReferences and no finalizers of machines"), "{why}");
+    }
+    let why = written(json!({"status": {"phase": "Failed"}})).await.unwrap();
+    assert!(why.contains("of the status of machines nothing"), "{why}");
     let mark = json!({"cluster.x-k8s.io/skip-remediation": "tread"});
     assert_eq!(written(json!({"metadata": {"annotations": mark}})).await, None);
     let mark = json!({"cluster.x-k8s.io/skip-remediation": null});

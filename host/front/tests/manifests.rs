@@ -229,6 +229,32 @@ fn in_advise_nothing_of_what_rolls_out_is_installed() {
     assert!(without.iter().all(|object| object["kind"] != "CustomResourceDefinition"));
 }
 
+#[test]
+fn openshifts_prometheus_may_look_for_what_it_scrapes_where_tread_is_and_nowhere_else() {
+    let mut objects = all(&Options { with_monitoring: true, ..options() }).unwrap();
+    objects
+        .retain(|it| ["Namespace", "Role", "RoleBinding"].map(Value::from).contains(&it["kind"]));
+    let plane = ControlPlane::options().with_objects(&yaml(&objects)).maybe_used().start().unwrap();
+    let whom = "--as=system:serviceaccount:openshift-monitoring:prometheus-k8s";
+    let may = |verb: &str, what: &str, namespace: &str| {
+        let asked = plane.kubectl(&["auth", "can-i", verb, what, "-n", namespace, whom]).unwrap();
+        asked.stdout.trim() == "yes"
+    };
+    for what in ["services", "endpoints", "pods", "endpointslices.discovery.k8s.io"] {
+        for verb in ["get", "list", "watch"] {
+            assert!(may(verb, what, "tread-system"), "{verb} {what}");
+            assert!(!may(verb, what, "default"), "{verb} {what}");
+        }
+        assert!(!may("delete", what, "tread-system"), "{what}");
+    }
+    assert!(!may("get", "secrets", "tread-system"));
+    // What it scrapes is where it looks for it.
+    let objects = all(&Options { with_monitoring: true, ..options() }).unwrap();
+    let labels = &find(&objects, "Namespace")["metadata"]["labels"];
+    assert_eq!(labels["openshift.io/cluster-monitoring"], "true");
+    assert_eq!(find(&objects, "ServiceMonitor")["metadata"]["namespace"], "tread-system");
+}
+
 #[tokio::test]
 async fn a_real_api_server_takes_all_of_it_and_warns_of_nothing() {
     for options in [options(), enforcing()] {

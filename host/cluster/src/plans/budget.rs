@@ -1,6 +1,6 @@
 //! One budget for all plans that are made at the same time. What a plan takes is
-//! counted before it is begun: the bytes that are compared, and the values in
-//! them. Most plans share a part of the budget; of those that need more, one is
+//! counted before it is begun: the bytes that are compared, the values in them, and
+//! what they unpack to. Most plans share a part of the budget; of those that need more, one is
 //! made at a time, so that there is always a thread for the others; and what does
 //! not fit at all is not planned, in a sentence.
 
@@ -51,9 +51,11 @@ impl Cost {
         self.takes() <= USUAL
     }
 
-    /// What a plan takes: values, and the texts that they are read from.
+    /// What a plan takes: values, the texts that they are read from, and contents that
+    /// change, which are held as they are.
     fn takes(&self) -> usize {
-        self.0.takes().saturating_mul(TIMES).saturating_add(self.0.bytes)
+        let values = self.0.takes().saturating_mul(TIMES);
+        values.saturating_add(self.0.bytes).saturating_add(self.0.unpacked)
     }
 }
 
@@ -62,7 +64,7 @@ fn of_work(work: &Work, bodies: &Bodies, parsed: &Parsed) -> Weight {
     let of_side = |side: &Side| of_side(side, bodies, parsed);
     let target = work.target.as_ref().map(|(_, side)| side);
     let from = work.ways.iter().filter_map(|way| way.from.as_ref()).chain(target);
-    let from = from.map(of_side).max_by_key(Weight::takes).unwrap_or_default();
+    let from = from.map(of_side).max_by_key(|side| Cost(*side).takes()).unwrap_or_default();
     from.and(of_side(&work.to))
 }
 
@@ -123,9 +125,13 @@ impl Budget {
         } else if takes <= LARGEST {
             Arc::clone(&self.large).acquire_owned().await
         } else {
+            let unpacked = match cost.0.unpacked >> 20 {
+                0 => String::new(),
+                megabytes => format!(", which unpack to {megabytes} MB,"),
+            };
             return Err(format!(
-                "{} KB with {} values have to be compared: planned as a reboot, since so much is \
-                 not looked at",
+                "{} KB with {} values{unpacked} have to be compared: planned as a reboot, since so \
+                 much is not looked at",
                 cost.0.bytes / 1024,
                 cost.0.values
             ));
@@ -148,10 +154,18 @@ pub(super) fn keys(work: &Work) -> impl Iterator<Item = &BodyKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::previews::{Way, preview};
     use futures::FutureExt as _;
+    use serde_json::json;
+    use tread_kube::api::disruption_plan::Nodes;
 
     fn cost(megabytes: usize, objects: usize, values: usize) -> Cost {
-        Cost(Weight { bytes: megabytes << 20, objects, values })
+        Cost(Weight { bytes: megabytes << 20, objects, values, unpacked: 0 })
+    }
+
+    /// Of a few bytes that unpack to so many megabytes.
+    fn packed(megabytes: usize) -> Cost {
+        Cost(Weight { bytes: 1 << 17, unpacked: megabytes << 20, ..Weight::default() })
     }
 
     #[test]
@@ -166,8 +180,41 @@ mod tests {
     }
 
     #[test]
+    fn what_contents_unpack_to_counts_in_the_budget_before_it_is_done() {
+        let body = |name: &str, url: &str| {
+            let contents = json!({"source": url, "compression": "gzip"});
+            let config = json!({"ignition": {"version": "3.4.0"},
+                "storage": {"files": [{"path": "/a", "contents": contents}]}});
+            let object = json!({"metadata": {"name": name}, "spec": {"config": config}});
+            Piece::given(name.to_owned(), object.to_string().into_bytes().into())
+        };
+        let side = |url: &str| Side { configs: vec![body("a", url)], ..Side::default() };
+        let work = |from: &[&str], to: &str| Work {
+            ways: from
+                .iter()
+                .map(|url| Way {
+                    from: Some(side(url)),
+                    from_name: String::new(),
+                    nodes: Nodes::default(),
+                })
+                .collect(),
+            to: side(to),
+            ..preview("worker", 1, false, None).work
+        };
+        let of = |work| Cost::of(&[work], &Bodies::default(), &Parsed::default()).0.unpacked;
+        // It says that it holds 1,000 and 2,000 bytes.
+        let (small, large) = (
+            "data:;base64,H4sIAAAAAAAAAAAAAAAAAOgDAAA=",
+            "data:;base64,H4sIAAAAAAAAAAAAAAAAANAHAAA=",
+        );
+        assert_eq!(of(work(&[small], large)), 3000);
+        assert_eq!(of(work(&[small, large], small)), 3000, "the ways are planned one by one");
+        assert_eq!(of(work(&["data:,a"], "data:,b")), 0);
+    }
+
+    #[test]
     fn of_large_ones_one_is_made_at_a_time_and_others_do_not_wait_for_it() {
-        for large in [cost(3, 30_000, 60_000), cost(1, 2, 250_000)] {
+        for large in [cost(3, 30_000, 60_000), cost(1, 2, 250_000), packed(64)] {
             let budget = Budget::default();
             let room = |cost| budget.room(cost).now_or_never();
             let held = room(large).unwrap().unwrap();
@@ -187,6 +234,8 @@ mod tests {
         assert!(why.contains("planned as a reboot"), "{why}");
         let why = refused(cost(1, 0, 500_000));
         assert!(why.starts_with("1024 KB with 500000 values"), "a list of short values: {why}");
+        let why = refused(packed(100));
+        assert!(why.starts_with("128 KB with 0 values, which unpack to 100 MB, have to"), "{why}");
         assert!(budget.room(cost(usize::MAX >> 20, 0, 0)).now_or_never().unwrap().is_err());
     }
 

@@ -7,7 +7,7 @@ use super::parsed::Parsed;
 use super::preview::{NoPlan, Preview, WayPlan, WayPlanned};
 use super::reading::{Objects, ReadSide, differences, mean_the_same, said_of_units};
 use super::registries;
-use super::secrets::Guessed;
+use super::secrets::{Guessed, rejected};
 use super::side::{Piece, Side};
 use super::texts::gone;
 use super::work::{Way, Work};
@@ -131,9 +131,11 @@ impl Asked<'_> {
         let To { read: new, rendered: to } = with.to;
         let mut rendered = to.as_ref().map(|to| (objects.rendered(&old), to));
         let mut new = Cow::Borrowed(new);
+        let mut hidden = BTreeSet::new();
         if let Some(guessed) = with.guessed {
             let rendered = rendered.as_mut().map(|(from, _)| from);
-            made.secrets.extend(guessed.hide(&mut old, &mut new, rendered));
+            hidden = guessed.hide(&mut old, &mut new, rendered);
+            made.secrets.extend(hidden.iter().cloned());
         }
         let (differences, units) = (differences(&old, &new), said_of_units(&old, &new));
         let (old, new) = (old.config(), new.config());
@@ -152,6 +154,7 @@ impl Asked<'_> {
                 false => Topology::HighlyAvailable,
             };
             operator::unparsable(&refuse::unparsable(new))
+                .or_else(|| rejected(&hidden))
                 .unwrap_or_else(|| operator::forecast(&from, to, self.operator, topology))
         });
         Ok(WayPlan { plan, operator, shadow })

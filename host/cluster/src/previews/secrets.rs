@@ -10,15 +10,33 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tread_model::config::{Fault, NodeConfig};
-use tread_model::operator::Rendered;
+use tread_model::effect::Effect;
+use tread_model::operator::{Because, Forecast, Rendered};
 use tread_model::read::{self, Input, TOGETHER};
 use tread_model::secrets::is_secret_file;
+
+/// Groups with their passwords, as what only provisioning can set.
+const GROUPS: &str = "users:groups";
+
+/// What only provisioning can set and holds no secret; all else of that may: keys of disks,
+/// passwords of groups, headers by which something is fetched, logins to a proxy.
+const NO_SECRETS: [&str; 7] = [
+    "ignition:kernel-arguments",
+    "ignition:timeouts",
+    "storage:directories",
+    "storage:disks",
+    "storage:filesystems",
+    "storage:links",
+    "storage:raid",
+];
 
 /// What is asked about that may be a secret.
 #[derive(Debug, Default)]
 pub(super) struct Guessed {
     files: BTreeSet<String>,
     users: BTreeSet<String>,
+    /// Ids of what only provisioning can set.
+    fixed: BTreeSet<String>,
 }
 
 impl Guessed {
@@ -45,6 +63,8 @@ impl Guessed {
         self.files.extend(config.files.iter().map(|file| file.path.to_string()));
         let users = config.users.iter().filter(|user| user.password_hash.is_some());
         self.users.extend(users.map(|user| user.name.to_string()));
+        let fixed = config.fixed.iter().map(|fixed| fixed.id.as_str());
+        self.fixed.extend(fixed.filter(|id| !NO_SECRETS.contains(id)).map(str::to_owned));
     }
 
     /// Takes the secrets out of what is there, on both of its forms; the ids of
@@ -88,8 +108,27 @@ impl Guessed {
             Arc::make_mut(rendered).forget(&secret, !hidden.is_empty());
         }
         hidden.extend(secret.iter().map(|path| format!("file:{path}")));
+        let fixed = old.config_mut().fixed.extract_if(.., |fixed| self.fixed.contains(&fixed.id));
+        hidden.extend(fixed.map(|fixed| fixed.id));
         hidden
     }
+}
+
+/// What the operator does where groups count as new: it rejects them, whatever there were.
+pub(super) fn rejected(hidden: &BTreeSet<String>) -> Option<Forecast> {
+    let because = hidden.get(GROUPS).map(|id| Because {
+        id: id.clone(),
+        effect: Effect::Refuse,
+        rule: "groups cannot be changed".to_owned(),
+    })?;
+    Some(Forecast {
+        effect: because.effect,
+        summary: format!("rejected, the pool degrades: {}", because.id),
+        drain: false,
+        reboot: false,
+        actions: Vec::new(),
+        because: vec![because],
+    })
 }
 
 #[cfg(test)]

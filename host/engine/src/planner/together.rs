@@ -59,7 +59,9 @@ pub fn plan_together<'c, 'a: 'c>(
     }
     let remembered = Some(answers);
     let planned = plan_compared(sandbox, policies, remembered, (old, new), comparison, warnings)?;
-    let Planned { plan, mut calls, mut offered_secrets, .. } = planned;
+    let Planned { plan, changes, mut calls, mut offered_secrets, .. } = planned;
+    // The shadow compares anew: what they hold is held once.
+    drop(changes);
     answers.check(0)?;
     let plan = Arc::new(plan);
     if let Some((plans, key)) = plans {

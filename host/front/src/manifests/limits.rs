@@ -11,6 +11,10 @@ use tread_model::joining::TAINT;
 const NODE: &str =
     "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0].orValue('')";
 
+/// The conditions of a node that are the service's: those by which others see what is done to it.
+const CONDITIONS: [&str; 4] =
+    ["MaintenancePlanned", "MaintenanceInProgress", "DrainInProgress", "Drained"];
+
 /// Of nodes that are to be left out of external load balancers.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
@@ -82,6 +86,12 @@ pub(super) fn service(options: &Options) -> [Value; 2] {
             variables.before.?taints.orValue([]).exists(it, it.key == '{TAINT}') && \
             !variables.spec.?taints.orValue([]).exists(it, it.key == '{TAINT}')")},
         {"name": "may", "expression": "[variables.own] + (variables.joins ? ['taints'] : [])"},
+        {"name": "status", "expression": "dyn(object).?status.orValue({})"},
+        {"name": "stood", "expression": "dyn(oldObject).?status.orValue({})"},
+        // The one field of the status that it may write, and what of it is not its own.
+        {"name": "told", "expression": "variables.of == 'nodes' ? 'conditions' : ''"},
+        {"name": "others", "expression": conditions("status")},
+        {"name": "those", "expression": conditions("stood")},
     ]);
     let validations = json!([
         {
@@ -113,6 +123,24 @@ pub(super) fn service(options: &Options) -> [Value; 2] {
             "messageExpression": "'tread writes no labels of ' + variables.of + \
                 (variables.label == '' ? '' : ' but ' + variables.label)",
         },
+        {
+            "expression": format!(
+                "!variables.is_changed || ({} && {})", is_kept("ownerReferences"), is_kept("finalizers")
+            ),
+            "messageExpression": "'tread writes no ownerReferences and no finalizers of ' + variables.of",
+        },
+        {
+            "expression": "!variables.is_changed || (variables.status.all(field, field == variables.told \
+                || (field in variables.stood && variables.status[field] == variables.stood[field])) \
+                && variables.stood.all(field, field == variables.told || field in variables.status) \
+                && variables.others.all(it, it in variables.those) \
+                && variables.those.all(it, it in variables.others))",
+            "messageExpression": format!(
+                "'tread writes of the status of ' + variables.of + ' ' + \
+                (variables.told == '' ? 'nothing' : 'the conditions {} alone')",
+                CONDITIONS.join(", ")
+            ),
+        },
     ]);
     policy(
         &of_installation(namespace),
@@ -120,6 +148,22 @@ pub(super) fn service(options: &Options) -> [Value; 2] {
         rules,
         variables,
         validations,
+    )
+}
+
+/// Whether a list in the metadata is as it was.
+fn is_kept(list: &str) -> String {
+    format!(
+        "dyn(object.metadata).?{list}.orValue([]) == dyn(oldObject.metadata).?{list}.orValue([])"
+    )
+}
+
+/// The conditions in a status of a node that are not the service's.
+fn conditions(status: &str) -> String {
+    let own = CONDITIONS.join("', '");
+    format!(
+        "variables.of != 'nodes' ? [] : variables.{status}.?conditions.orValue([])\
+         .filter(it, !(it.type in ['{own}']))"
     )
 }
 

@@ -1,9 +1,13 @@
 //! What Prometheus' operator takes: what to scrape, and what to wake somebody for.
 
+use super::grants::READ;
 use super::options::Options;
 use super::words::{named, selector};
 use crate::names::NAME;
 use serde_json::{Value, json};
+
+/// The role by which a Prometheus finds tread's pods.
+const ROLE: &str = "tread-monitoring";
 
 pub(super) fn service_monitor(options: &Options) -> Value {
     json!({
@@ -14,6 +18,36 @@ pub(super) fn service_monitor(options: &Options) -> Value {
             "selector": {"matchLabels": selector()},
             "endpoints": [{"port": "http", "path": "/metrics", "interval": "30s"}],
         },
+    })
+}
+
+/// What a Prometheus needs so that it finds what to scrape: OpenShift's own may look into no
+/// namespace that does not let it.
+pub(super) fn role(options: &Options) -> Value {
+    let rule = |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": READ});
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": named(ROLE, Some(&options.namespace)),
+        "rules": [
+            rule("", &["endpoints", "pods", "services"]),
+            rule("discovery.k8s.io", &["endpointslices"]),
+        ],
+    })
+}
+
+/// For the Prometheus that OpenShift brings. Elsewhere nobody is called so.
+pub(super) fn role_binding(options: &Options) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": named(ROLE, Some(&options.namespace)),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ROLE},
+        "subjects": [{
+            "kind": "ServiceAccount",
+            "name": "prometheus-k8s",
+            "namespace": "openshift-monitoring",
+        }],
     })
 }
 

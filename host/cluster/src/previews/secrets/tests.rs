@@ -120,6 +120,85 @@ fn whether_a_guess_is_right_is_not_told_of_a_secret() {
     }
 }
 
+/// A config with another Ignition config around what it holds.
+fn ignition(held: &Value) -> Value {
+    let mut config = json!({"ignition": {"version": "3.4.0"}});
+    for (part, fields) in held.as_object().unwrap() {
+        for (field, value) in fields.as_object().unwrap() {
+            config[part][field] = value.clone();
+        }
+    }
+    config
+}
+
+#[test]
+fn whether_a_guess_is_right_is_not_told_of_what_only_provisioning_can_set() {
+    let header = |secret: &str| {
+        json!([{"source": "https://a.example/b",
+            "httpHeaders": [{"name": "Authorization", "value": secret}]}])
+    };
+    type Part = (&'static str, fn(&str, &dyn Fn(&str) -> Value) -> Value);
+    let parts: [Part; 5] = [
+        ("storage:luks", |secret, _| {
+            let key = json!({"source": format!("data:,{secret}")});
+            json!({"storage": {"luks": [{"name": "a", "device": "/dev/a", "keyFile": key}]}})
+        }),
+        (
+            "users:groups",
+            |secret, _| json!({"passwd": {"groups": [{"name": "a", "passwordHash": secret}]}}),
+        ),
+        (
+            "ignition:config",
+            |secret, header| json!({"ignition": {"config": {"merge": header(secret)}}}),
+        ),
+        (
+            "ignition:security",
+            |secret, header| json!({"ignition": {"security": {"tls": {"certificateAuthorities": header(secret)}}}}),
+        ),
+        (
+            "ignition:proxy",
+            |secret, _| json!({"ignition": {"proxy": {"httpProxy": format!("http://a:{secret}@b.example")}}}),
+        ),
+    ];
+    for (id, part) in parts {
+        let [there, right, wrong] =
+            ["right", "right", "wrong"].map(|secret| ignition(&part(secret, &header)));
+        for (below, operated) in [(None, true), (None, false), (Some(&there), true)] {
+            let hidden =
+                [&right, &wrong].map(|asked| said_above(below, &there, asked, operated, true));
+            assert_eq!(hidden[0], hidden[1], "{id} {operated}");
+            let [line, note] = hidden[0].as_slice() else { panic!("{id}: {hidden:?}") };
+            assert!(line.contains("pool worker, 3 nodes"), "{line}");
+            // Of groups alone the operator's daemon looks at what changes.
+            assert!(line.contains(id) || operated && id != "users:groups", "{line}");
+            assert!(note.contains(&format!("whether {id} changes is not told")), "{note}");
+            // It is what is said of any other secret there.
+            let known = said_above(below, &there, &wrong, operated, false);
+            assert_eq!(known.as_slice(), std::slice::from_ref(line), "{id}");
+        }
+        assert_eq!(said(&there, &right, true, false), Vec::<String>::new(), "{id}");
+    }
+}
+
+#[test]
+fn what_only_provisioning_can_set_and_holds_no_secret_does_not_count_as_new() {
+    let directory = json!([{"path": "/var/a"}]);
+    let parts = [
+        json!({"storage": {"directories": directory}}),
+        json!({"storage": {"disks": [{"device": "/dev/a"}]}}),
+        json!({"storage": {"links": [{"path": "/etc/a", "target": "/etc/b"}]}}),
+        json!({"ignition": {"timeouts": {"httpTotal": 30}}}),
+    ];
+    for part in parts {
+        let there = ignition(&part);
+        assert_eq!(said(&there, &there, true, true), Vec::<String>::new(), "{part}");
+    }
+    // Nor does what nobody asks about.
+    let luks = json!({"storage": {"luks": [{"name": "a", "keyFile": {"source": "data:,a"}}]}});
+    let lines = said(&ignition(&luks), &file("/etc/a", 0o644, "a"), false, true);
+    assert!(!lines.iter().any(|line| line.contains("is a secret")), "{lines:?}");
+}
+
 #[test]
 fn whether_a_guessed_hash_of_a_secret_is_right_is_not_told() {
     // Of `right` and of something else.

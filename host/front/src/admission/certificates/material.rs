@@ -247,7 +247,8 @@ pub fn due(
     let fresh = |why| Ok(Due::Write(Box::new(Material::fresh(names, now, lives)?), why));
     let Some(kept) = kept else { return fresh("there was none") };
     let Some(newest) = kept.authorities.first() else { return fresh("there was no authority") };
-    if !(newest.dates.are_possible() && kept.dates.are_possible()) {
+    let mut dates = kept.authorities.iter().map(|authority| &authority.dates).chain([&kept.dates]);
+    if !dates.all(Dates::are_possible) {
         return fresh("its dates were spoilt");
     }
     if newest.dates.ends <= now {

@@ -43,7 +43,8 @@ pub fn enforcing() -> Vec<Grant> {
             "",
             "nodes/status",
             &["patch"],
-            "others see by its conditions that a node is drained",
+            "others see by its conditions that a node is drained; an admission policy refuses all but these \
+             conditions",
         ),
         cluster(
             "",
@@ -98,7 +99,7 @@ pub fn enforcing() -> Vec<Grant> {
             "machineconfigpools",
             &["get", "patch"],
             "a pool's spec.configuration names the config that its nodes get, and an annotation says that it \
-             had a Rollout; an admission policy refuses other fields of the spec",
+             had a Rollout; an admission policy refuses all but that field and annotations",
         ),
         cluster(MACHINE_CONFIG_GROUP, "machineconfigpools/status", &["patch"], "how far a pool is"),
         cluster(MACHINE_GROUP, "machines", &["get", "watch"], MACHINE_GOES),

@@ -226,3 +226,26 @@ fn dates_that_somebody_spoilt_are_made_anew_and_never_computed_with() {
         }
     }
 }
+
+#[test]
+fn spoilt_dates_of_the_authority_that_still_signs_are_made_anew_too() {
+    let lives = Lives::default();
+    let (mut kept, _) = written(None, true, NOW);
+    kept.add_authority(NOW, &lives).unwrap();
+    let [_, before] = kept.authorities.as_slice() else { panic!("{kept:?}") };
+    assert_eq!((&kept.signed_by, kept.key_before.is_some()), (&before.name, true));
+    for (made, ends) in [(0, u64::MAX), (u64::MAX, u64::MAX), (NOW, LATEST + 1), (NOW + 2, NOW + 1)]
+    {
+        let mut spoilt = kept.clone();
+        spoilt.authorities[1].dates = Dates { made, ends };
+        for names in [names(), Vec::new()] {
+            let spoilt = Material { names, ..spoilt.clone() };
+            // By any clock, also one by which the server's certificate is over.
+            for now in [NOW, NOW + 150 * DAY, NOW + 200 * DAY] {
+                let (next, why) = written(Some(&spoilt), true, now);
+                assert_eq!(why, "its dates were spoilt", "{made} {ends} {now}");
+                assert!(next.certified(&provider(), now).is_ok());
+            }
+        }
+    }
+}
