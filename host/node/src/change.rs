@@ -165,7 +165,7 @@ pub fn change_to(
     let all = Targets { tree, before: &before, after: &after, applied: &applied, open: &open };
     let mut targets = all.all(order, &differs)?;
     let links = host.left_open(&targets, &open.units);
-    left_open::add(&mut targets, links, &after);
+    left_open::add(&mut targets, links, &after).map_err(OrderError::Impossible)?;
     let ready = prepare(tree, &order.id, targets, label)?;
     is_as_compared(&ready, &before, &applied.accepted)?;
     let stays = |path: &str| applied.accepted.contains_key(path) && all.is_left(path);
@@ -395,7 +395,8 @@ pub fn adopt_keeping(
                     }
                     gone.extend(kept.restores(tree, &open, &desired)?);
                     let all = [targets.as_slice(), gone.as_slice()].concat();
-                    left_open::add(&mut gone, host.left_open(&all, &open.units), &desired);
+                    left_open::add(&mut gone, host.left_open(&all, &open.units), &desired)
+                        .map_err(OrderError::Impossible)?;
                     for target in gone {
                         match let_go(tree, had, &target)? {
                             LetGo::Already => continue,

@@ -8,6 +8,7 @@ mod by_hand;
 mod carry_out;
 mod check;
 mod elsewhere;
+mod ended;
 mod error;
 mod fetch;
 mod files;

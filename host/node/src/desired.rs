@@ -35,9 +35,9 @@ pub trait Host {
         &self,
         config: &NodeConfig<'_>,
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>>;
-    /// The links that presets make or remove, for units that a config leaves open. `after` is
-    /// all else that changes. What cannot be decided is left as it is.
-    fn left_open(&self, after: &[Target<'_>], units: &[LeftOpen]) -> Vec<Enabling>;
+    /// The links that presets make or remove, for units that a config leaves open, each with its
+    /// unit. `after` is all else that changes. What cannot be decided is left as it is.
+    fn left_open(&self, after: &[Target<'_>], units: &[LeftOpen]) -> Vec<(String, Enabling)>;
     /// Where a user's SSH keys are.
     fn keys(&self, user: &str) -> Result<Keys, String>;
     /// Whether a user's password is in /etc/shadow; otherwise why not.
@@ -176,6 +176,18 @@ fn own_unit(path: &str) -> Option<&'static str> {
     below.split('/').find_map(find)
 }
 
+/// Why no config may put anything under a path; nothing if it may.
+pub(crate) fn is_own(path: &str) -> Option<String> {
+    if Path::new(path).starts_with(OWN) {
+        return Some(format!(
+            "tread itself keeps what it knows of the node in {OWN}; choose another path"
+        ));
+    }
+    own_unit(path).map(|unit| {
+        format!("{path} would change tread's own {unit}, which keeps the node whole; remove it")
+    })
+}
+
 struct Pieces<'c> {
     desired: Desired<'c>,
     impossible: Vec<Impossible>,
@@ -187,16 +199,7 @@ impl<'c> Pieces<'c> {
     }
 
     fn put(&mut self, path: String, piece: Piece<'c>) {
-        if Path::new(&path).starts_with(OWN) {
-            let why = format!(
-                "tread itself keeps what it knows of the node in {OWN}; choose another path"
-            );
-            return self.impossible(&piece.of, why);
-        }
-        if let Some(unit) = own_unit(&path) {
-            let why = format!(
-                "{path} would change tread's own {unit}, which keeps the node whole; remove it"
-            );
+        if let Some(why) = is_own(&path) {
             return self.impossible(&piece.of, why);
         }
         match self.desired.pieces.get(&path) {

@@ -195,7 +195,7 @@ impl Host for ThisHost {
         all
     }
 
-    fn left_open(&self, after: &[Target<'_>], units: &[LeftOpen]) -> Vec<Enabling> {
+    fn left_open(&self, after: &[Target<'_>], units: &[LeftOpen]) -> Vec<(String, Enabling)> {
         let folders = Folders::new(&self.tree);
         let mut view = Overlay::new(&folders);
         for Target { path, wanted, .. } in after.iter().filter(|it| is_of_systemd(&it.path)) {
@@ -211,7 +211,7 @@ impl Host for ThisHost {
             for Enabling { path, target } in &links {
                 view.set(path, target.clone().map_or(Entry::Absent, Entry::Link));
             }
-            all.extend(links);
+            all.extend(links.into_iter().map(|link| (unit.unit.clone(), link)));
         }
         all
     }

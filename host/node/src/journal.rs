@@ -13,6 +13,7 @@ mod back;
 mod by_hand;
 mod entry;
 mod error;
+mod exchange;
 mod give_up;
 mod kept;
 mod log;
@@ -23,6 +24,7 @@ mod place;
 mod record;
 mod stage;
 mod standing;
+mod touched;
 
 pub use by_hand::ByHand;
 pub use entry::{Entry, Made, Owned, Prepared, Shipped};
@@ -223,8 +225,7 @@ impl Journal {
             if !may() {
                 return Err(JournalError::Ended);
             }
-            let touched = place::all(&self.tree, record, stages)?;
-            touched.iter().try_for_each(|folder| folder.sync().map_err(io_at(folder.path())))?;
+            place::all(&self.tree, record, stages)?;
             place::check(&self.tree, record, stages)?;
             log::note(operation, &Note::Committed { etc: etc(&self.tree) })
         })

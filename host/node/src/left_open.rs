@@ -4,7 +4,7 @@
 //! tread, or else what the host's presets say. A unit that is new on the host is enabled by its
 //! presets, as a package's would be. All others are left as they are.
 
-use crate::desired::{Desired, Enabling, LeftOpen, UNITS, Why};
+use crate::desired::{Desired, Enabling, Impossible, LeftOpen, OWN_UNITS, UNITS, Why, is_own};
 use crate::journal::Owned;
 use crate::originals::{Original, Originals};
 use crate::prepare::{Target, Wanted};
@@ -72,10 +72,23 @@ fn links_of(unit: &str, originals: &Originals) -> BTreeSet<String> {
 }
 
 /// Adds what presets make of links to all else that changes. What the new config says of a
-/// path holds, and so does what stood there before tread.
-pub fn add(targets: &mut Vec<Target<'static>>, links: Vec<Enabling>, after: &Desired<'_>) {
-    for Enabling { path, target } in links {
-        if after.pieces.contains_key(&path) {
+/// path holds, and so does what stood there before tread. None may make one of tread's own units
+/// something else, and none of the links goes that enable them.
+pub fn add(
+    targets: &mut Vec<Target<'static>>,
+    links: Vec<(String, Enabling)>,
+    after: &Desired<'_>,
+) -> Result<(), Vec<Impossible>> {
+    let impossible = links.iter().filter_map(|(unit, Enabling { path, target })| {
+        let why = target.as_ref().and_then(|_| is_own(path))?;
+        Some(Impossible { of: format!("unit:{unit}"), why })
+    });
+    let impossible: Vec<Impossible> = impossible.collect();
+    if !impossible.is_empty() {
+        return Err(impossible);
+    }
+    for (_, Enabling { path, target }) in links {
+        if after.pieces.contains_key(&path) || (target.is_none() && enables_an_own_unit(&path)) {
             continue;
         }
         let there = targets.iter_mut().find(|it| it.path == path);
@@ -89,6 +102,15 @@ pub fn add(targets: &mut Vec<Target<'static>>, links: Vec<Enabling>, after: &Des
             }
         }
     }
+    Ok(())
+}
+
+/// Whether a link enables one of tread's own units, as where a config's unit names it in `Also=`.
+fn enables_an_own_unit(path: &str) -> bool {
+    OWN_UNITS.iter().any(|own| {
+        let folder = path.strip_suffix(own).and_then(|path| path.strip_suffix('/'));
+        folder.is_some_and(|folder| folder != UNITS)
+    })
 }
 
 #[cfg(test)]

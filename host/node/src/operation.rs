@@ -11,6 +11,7 @@ mod own_units;
 mod prove;
 mod reached;
 mod reporting;
+mod tries;
 
 use crate::api_server::Server;
 use crate::change::{Adopt, Adoption, Checked, Order, OrderError, change_to};
@@ -265,9 +266,9 @@ impl Node<'_> {
         let (id, plan) = (standing.record.id.clone(), kept.plan.clone());
         let known = || Progress::of(&self.tree, &id, plan.to, &plan.steps).by(plan.digest);
         let (boot, reporting) = (self.boot()?, Reporting::new(self, known()));
-        let covered = None;
+        let (covered, left) = (None, Vec::new());
         let mut going =
-            Box::new(Going { node: self, journal, standing, kept, boot, reporting, covered });
+            Box::new(Going { node: self, journal, standing, kept, boot, reporting, covered, left });
         // Its names are not to be put into the `/etc` of another deployment.
         if going.standing.direction() == Direction::Forward
             && let Some(why) = going.other_image().await
@@ -288,17 +289,14 @@ impl Node<'_> {
         }
         going.covered = settled.covered();
         // What others own is theirs to change at any time.
-        let mut left = settled.left;
-        left.retain(|path| !is_of_others(path));
+        going.left = settled.left;
+        going.left.retain(|path| !is_of_others(path));
         let ended = match settled.direction {
             Direction::Back => going.back().await,
-            Direction::Forward | Direction::Undone if left.is_empty() => going.forward().await,
-            Direction::Forward | Direction::Undone => {
-                let left = tread_model::text::listed(&left, 10);
-                let why = format!("somebody else changed {left} meanwhile");
-                let why = going.elsewhere(&why).unwrap_or(why);
-                going.degraded(&why).await
+            Direction::Forward | Direction::Undone if going.left.is_empty() => {
+                going.forward().await
             }
+            Direction::Forward | Direction::Undone => going.differs().await,
         };
         match ended {
             // It stands as it is: whoever is to mend the node finds what was there before.

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::OwnedFd;
+use tread_model::digest::Digest;
 use tread_model::plan::{Step, VerifiablePlan};
 
 /// The version of the file.
@@ -145,7 +146,24 @@ impl Given {
     }
 }
 
+impl Given {
+    /// What is to be done, on whatever terms: another order with its id has another one.
+    pub fn digest(&self) -> Option<Digest> {
+        serde_json::to_vec(&self.order).ok().map(|bytes| Digest::of(&bytes))
+    }
+}
+
 impl Does {
+    /// The config that it is about.
+    pub fn config(&self) -> Option<&Documents> {
+        match self {
+            Does::Apply { config, .. } | Does::Fetch { config } | Does::Adopt { config, .. } => {
+                Some(config)
+            }
+            Does::Resume => None,
+        }
+    }
+
     /// Whether the node, which is drained for it, boots.
     fn boots(&self) -> bool {
         match self {

@@ -25,6 +25,9 @@ pub struct Progress {
     /// The plan that is carried out, by its digest: what was previewed has the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Digest>,
+    /// What was refused, by the digest of the order: another one may not have its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Digest>,
     /// What is being done.
     pub phase: Phase,
     /// The boot in which the next one was asked for, as the kernel calls it.
@@ -145,6 +148,7 @@ impl Progress {
             operation: operation.to_owned(),
             to: Some(to),
             plan: None,
+            order: None,
             phase: Phase::Writing,
             boot: None,
             steps: steps.iter().map(waiting).collect(),
@@ -177,12 +181,19 @@ impl Progress {
         Progress { plan: Some(plan), ..self }
     }
 
+    /// For the order with this digest, where it is known.
+    #[must_use]
+    pub fn of_order(self, order: Option<Digest>) -> Progress {
+        Progress { order: order.or(self.order), ..self }
+    }
+
     /// Of an operation that was not begun.
     pub fn refused(operation: &str, because: &str) -> Progress {
         Progress {
             operation: operation.to_owned(),
             to: None,
             plan: None,
+            order: None,
             phase: Phase::Refused,
             boot: None,
             steps: Vec::new(),

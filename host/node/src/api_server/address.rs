@@ -20,13 +20,22 @@ pub(super) fn host(address: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
-/// `HOST:PORT` of a URL, without whoever it says logs in. Without a scheme it is `https`, as
-/// kubelets have it.
-pub(super) fn of_url(url: &str) -> Option<String> {
+/// Where a URL leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// `HOST:PORT`.
+    pub(super) address: String,
+    /// Whether whoever is there has to prove who it is.
+    pub(super) is_https: bool,
+}
+
+/// Where a URL leads, without whoever it says logs in. Without a scheme it is `https`, as kubelets
+/// have it.
+pub(super) fn of_url(url: &str) -> Option<Place> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
-    let port = match scheme.to_ascii_lowercase().as_str() {
-        "https" => 443,
-        "http" => 80,
+    let (port, is_https) = match scheme.to_ascii_lowercase().as_str() {
+        "https" => (443, true),
+        "http" => (80, false),
         _ => return None,
     };
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -35,10 +44,11 @@ pub(super) fn of_url(url: &str) -> Option<String> {
         return None;
     }
     let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
-    Some(match after_brackets.contains(':') {
+    let address = match after_brackets.contains(':') {
         true => host.to_owned(),
         false => format!("{host}:{port}"),
-    })
+    };
+    Some(Place { address, is_https })
 }
 
 #[cfg(test)]
@@ -49,15 +59,17 @@ mod tests {
 
     #[test]
     fn a_url_is_read_as_kubelets_read_it_and_nobody_who_logs_in_is_told() {
-        for (url, address) in [
-            ("https://api.example.com:6443", "api.example.com:6443"),
-            ("https://api.example.com/path", "api.example.com:443"),
-            ("HTTPS://api.example.com?x=1", "api.example.com:443"),
-            ("http://[fd00::1]#x", "[fd00::1]:80"),
-            ("https://user:secret@api.example.com:6443/x", "api.example.com:6443"),
-            ("api.example.com:6443", "api.example.com:6443"),
+        for (url, address, is_https) in [
+            ("https://api.example.com:6443", "api.example.com:6443", true),
+            ("https://api.example.com/path", "api.example.com:443", true),
+            ("HTTPS://api.example.com?x=1", "api.example.com:443", true),
+            ("http://[fd00::1]#x", "[fd00::1]:80", false),
+            ("HTTP://[fd00::1]:8080", "[fd00::1]:8080", false),
+            ("https://user:secret@api.example.com:6443/x", "api.example.com:6443", true),
+            ("api.example.com:6443", "api.example.com:6443", true),
         ] {
-            assert_eq!(of_url(url).as_deref(), Some(address), "{url}");
+            let place = Place { address: address.to_owned(), is_https };
+            assert_eq!(of_url(url), Some(place), "{url}");
         }
         for bad in ["", "ftp://api.example.com", "https:///x", "https://user@"] {
             assert_eq!(of_url(bad), None, "{bad}");

@@ -1,6 +1,6 @@
 //! What a kubelet's kubeconfig says of its API server.
 
-use super::address::{host, of_url};
+use super::address::{Place, host, of_url};
 use crate::tree::Tree;
 use serde::Deserialize;
 
@@ -91,8 +91,8 @@ pub(super) fn of_kubelet(tree: &Tree) -> Result<Option<Own>, String> {
 
 fn own(tree: &Tree, path: &str, bytes: &[u8]) -> Option<Own> {
     let cluster = cluster(std::str::from_utf8(bytes).ok()?)?;
-    let address = of_url(&cluster.server)?;
-    let authority = match cluster.server.starts_with("https") {
+    let Place { address, is_https } = of_url(&cluster.server)?;
+    let authority = match is_https {
         true => authority(tree, path, &cluster),
         false => Authority::Unknown,
     };

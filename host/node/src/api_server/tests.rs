@@ -22,7 +22,7 @@ fn the_server_of_a_kubeconfig_is_where_the_kubelet_goes() {
     ] {
         let text = format!("apiVersion: v1\nclusters:\n- name: a\n  cluster:\n    server: {url}\n");
         let found = cluster(&text).and_then(|cluster| of_url(&cluster.server));
-        assert_eq!(found.as_deref(), expected, "{url}");
+        assert_eq!(found.map(|place| place.address).as_deref(), expected, "{url}");
     }
     assert!(cluster("clusters: []").is_none());
     assert!(cluster("- no kubeconfig").is_none());
@@ -313,4 +313,32 @@ async fn a_kubeconfig_that_cannot_be_read_is_not_passed_over_for_the_next_one() 
     std::fs::create_dir(kubernetes.join("kubeconfig")).unwrap();
     let said = Server::of(&tree, None).unwrap_err();
     assert!(said.contains("/etc/kubernetes/kubeconfig"), "{said}");
+}
+
+#[tokio::test]
+async fn a_server_without_a_scheme_or_with_one_in_capitals_has_to_prove_who_it_is() {
+    let own = an_authority();
+    let dir = tempfile::tempdir().unwrap();
+    let kubernetes = dir.path().join("etc/kubernetes");
+    std::fs::create_dir_all(&kubernetes).unwrap();
+    std::fs::write(kubernetes.join("ca.crt"), own.pem()).unwrap();
+    let tree = Tree::open(dir.path()).unwrap();
+    let (right, proxy) =
+        (api_server(&own, "127.0.0.1").await, speaker(b"HTTP/1.0 503 No\r\n\r\n").await);
+    let at = |scheme: &str, address: &str| {
+        let text = format!(
+            "clusters:\n- name: a\n  cluster:\n    server: {scheme}{address}\n    certificate-authority: ca.crt\n"
+        );
+        std::fs::write(kubernetes.join("kubeconfig"), text).unwrap();
+        Server::of(&tree, None).unwrap().unwrap()
+    };
+    for scheme in ["https://", "HTTPS://", ""] {
+        assert_eq!(at(scheme, &right).answers().await, Ok(()), "{scheme}");
+        let proxy = at(scheme, &proxy);
+        assert!(proxy.is_known() && proxy.answers().await.is_err(), "{scheme}");
+    }
+    for scheme in ["http://", "HTTP://"] {
+        let proxy = at(scheme, &proxy);
+        assert!(!proxy.is_known() && proxy.answers().await.is_ok(), "{scheme}");
+    }
 }

@@ -1,6 +1,7 @@
 //! `tread node carry-out` and `tread node resume`: what the units of the host run.
 
 use super::check::of_the_system;
+use super::ended::ended_before;
 use super::error::NodeError;
 use super::follow::by_the_unit;
 use super::give_up::give_up;
@@ -27,6 +28,7 @@ use crate::tree::Tree;
 use clap::Args;
 use std::path::Path;
 use std::time::Duration;
+use tread_model::digest::Digest;
 use tread_model::plan::VerifiablePlan;
 
 pub(super) const RESUME_EXAMPLES: &str = "\
@@ -65,7 +67,7 @@ impl CarryOutArgs {
         if let Err(why) = boot_image::keep(&tree) {
             show::line(&format!("from which image the node booted first cannot be kept: {why}"))?;
         }
-        let told_of = (id.as_str(), given.order == Does::Resume);
+        let (order, resumes) = (given.digest(), given.order == Does::Resume);
         let ended = carried_out(&tree, given);
         match ended {
             Err(error) if has_to_wait(&error) => {
@@ -74,7 +76,7 @@ impl CarryOutArgs {
             }
             ended => {
                 let note_end = || match &ended {
-                    Err(error) => came_to_nothing(&tree, told_of, &error.to_string()),
+                    Err(error) => came_to_nothing(&tree, (id, order, resumes), error),
                     Ok(_) => Ok(()),
                 };
                 let noted = note_end();
@@ -101,24 +103,41 @@ fn has_to_wait(error: &NodeError) -> bool {
 /// otherwise the status would still be the one from before the boot.
 fn came_to_nothing(
     tree: &Tree,
-    (id, resumes): (&str, bool),
-    because: &str,
+    (id, order, resumes): (&str, Option<Digest>, bool),
+    error: &NodeError,
 ) -> Result<(), NodeError> {
-    cut_short(tree, id, because)?;
+    let because = &error.to_string();
+    if matches!(error, NodeError::IdIsTaken(_)) {
+        // The status of the order that had its id says that it ended well, or why it was refused.
+        let refused = Progress::refused(id, because).of_order(order);
+        match stands(tree)? {
+            true => refused.write_refused(tree)?,
+            false => refused.write(tree)?,
+        }
+        return Ok(());
+    }
+    cut_short(tree, (id, order), because)?;
     match standing_id(tree).ok().flatten().filter(|_| resumes) {
-        Some(standing) => cut_short(tree, &standing, because),
+        Some(standing) => cut_short(tree, (&standing, None), because),
         None => Ok(()),
     }
 }
 
 /// Says why an order goes no further: it was not begun, or it waits until somebody mends something.
 /// The status of another operation that stands is not touched.
-fn cut_short(tree: &Tree, id: &str, because: &str) -> Result<(), NodeError> {
+fn cut_short(
+    tree: &Tree,
+    (id, order): (&str, Option<Digest>),
+    because: &str,
+) -> Result<(), NodeError> {
     let known = Progress::read(tree)?.filter(|known| known.operation == id);
-    let refused = Progress::refused(id, because);
+    let refused = Progress::refused(id, because).of_order(order);
     // What waits for a boot has not ended once it cannot be gone on with after that.
     let has_ended = |known: &Progress| known.phase.is_end() && known.phase != Phase::WaitsForBoot;
-    if known.as_ref().is_some_and(has_ended) {
+    if let Some(known) = known.clone().filter(has_ended) {
+        if known.phase == Phase::Refused && known.order.is_none() {
+            known.of_order(order).write(tree)?;
+        }
         return Ok(());
     }
     let is_standing = || standing_id(tree).ok().flatten().is_some_and(|standing| standing == id);
@@ -180,7 +199,7 @@ fn carried_out_of(
         let ended = until_terminated(node.go_on())?.map_err(NodeError::from);
         if let Err(error) = &ended
             && !has_to_wait(error)
-            && let Err(why) = cut_short(tree, &id, &error.to_string())
+            && let Err(why) = cut_short(tree, (&id, None), &error.to_string())
         {
             show::line(&format!("why it goes no further could not be kept: {why}"))?;
         }
@@ -253,23 +272,6 @@ fn watched(manager: &Manager, ended: &Ended) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// How this order ended, if it has ended and only the process that carried it out died after that.
-fn ended_before(tree: &Tree, given: &Given) -> Result<Option<Ended>, NodeError> {
-    let Some(progress) = Progress::read(tree)? else { return Ok(None) };
-    if progress.operation != given.id {
-        return Ok(None);
-    }
-    let because = progress.message;
-    Ok(match progress.phase {
-        Phase::Done => Some(Ended::Done),
-        Phase::WaitsForBoot => Some(Ended::WaitsForBoot),
-        Phase::Fetched => Some(Ended::Nothing),
-        Phase::WentBack => Some(Ended::WentBack { because }),
-        Phase::Refused => return Err(NodeError::Said(because)),
-        _ => None,
-    })
-}
-
 /// The program that runs is the one that units at the next boot run.
 fn become_current(tree: &Tree) -> Result<(), NodeError> {
     let digest = program::install(tree, &files::own_executable()?)?;
@@ -299,7 +301,7 @@ fn what_stands() -> Result<u8, NodeError> {
     let ended = gone_on_with(&tree);
     if let (Err(error), Some(id)) = (&ended, standing)
         && !has_to_wait(error)
-        && let Err(why) = cut_short(&tree, &id, &error.to_string())
+        && let Err(why) = cut_short(&tree, (&id, None), &error.to_string())
     {
         show::line(&format!("why it goes no further could not be kept: {why}"))?;
     }

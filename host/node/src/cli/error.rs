@@ -41,6 +41,11 @@ pub enum NodeError {
     /// It was not begun, or was gone back from: as the unit that carried it out says.
     #[error("{0}")]
     Said(String),
+    /// Another order had its id.
+    #[error(
+        "an order that has ended has the id {0}, and it was another one; give this one an id of its own"
+    )]
+    IdIsTaken(String),
     /// A signal came.
     #[error("it was told to end; what it began stands, and is gone on with by tread node resume")]
     Terminated,

@@ -31,7 +31,11 @@ impl Host for Known {
         config.units.iter().filter_map(links).collect()
     }
 
-    fn left_open(&self, _: &[Target<'_>], _: &[crate::desired::LeftOpen]) -> Vec<Enabling> {
+    fn left_open(
+        &self,
+        _: &[Target<'_>],
+        _: &[crate::desired::LeftOpen],
+    ) -> Vec<(String, Enabling)> {
         Vec::new()
     }
 

@@ -8,10 +8,11 @@ use super::password;
 use super::place::put;
 use super::record::Record;
 use super::stage;
+use super::touched::Touched;
 use crate::shadow::Lock;
 use crate::shipped;
 use crate::tree::{Folder, Found, PathError, Tree};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 
 /// What was found on the way.
@@ -129,7 +130,7 @@ fn resolve<'r>(
 ) -> Resolved {
     let stages = stage::open(tree, record);
     let mut resolved = Resolved::default();
-    let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
+    let mut touched = Touched::default();
     for (index, entry) in record.entries.iter().enumerate() {
         let (wrong, right, staged) = states(index, entry);
         let stage = stages.get(entry.stage).map_or(&Ok(None), |it| it);
@@ -144,7 +145,7 @@ fn resolve<'r>(
         }
         match put_back(tree, there, entry, index) {
             Ok(None) => {}
-            Ok(Some(folder)) => drop(touched.insert(folder.path().to_owned(), folder)),
+            Ok(Some(folder)) => touched.add(folder),
             Err(error) => {
                 resolved.failed.push((Place::Entry(index), error));
                 continue;
@@ -158,7 +159,7 @@ fn resolve<'r>(
                     resolved.covered.push(index);
                 }
             }
-            Ok(Became::Now(folder)) => drop(touched.insert(folder.path().to_owned(), folder)),
+            Ok(Became::Now(folder)) => touched.add(folder),
             // What differs from the config is found by whoever proves the node.
             Ok(Became::Left) if entry.is_held() => {}
             Ok(Became::Left) => resolved.left.push(index),
@@ -168,12 +169,11 @@ fn resolve<'r>(
             Err(error) => resolved.failed.push((Place::Entry(index), error)),
         }
     }
-    for (path, folder) in &touched {
-        if let Err(error) = folder.sync().map_err(io_at(path)) {
-            resolved.failed.push((Place::Unsynced(path.clone()), error));
-        }
+    resolved.changed = touched.any();
+    for (path, error) in touched.synced() {
+        let error = io_at(&path)(error);
+        resolved.failed.push((Place::Unsynced(path), error));
     }
-    resolved.changed = !touched.is_empty();
     resolved
 }
 

@@ -48,6 +48,19 @@ pub enum JournalError {
         #[source]
         error: io::Error,
     },
+    /// Names on the mount of a path cannot change places.
+    #[error(
+        "{path}: the file system of its mount can neither exchange two names nor keep one from being replaced ({stage}: {error}), as NFS, Ceph and 9p cannot, so that what is written there could not be taken back; choose another path"
+    )]
+    NoExchange {
+        /// A path on it.
+        path: String,
+        /// Where that was tried.
+        stage: String,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
     /// The target is something that is not replaced.
     #[error(
         "{path}: {what} stands there, and tread replaces files and links only; remove it, or correct the config"

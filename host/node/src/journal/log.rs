@@ -83,6 +83,12 @@ pub enum Note {
         /// The boot in which that was.
         boot: String,
     },
+    /// In this boot the node began to prove itself, or to go back. If nothing follows, the machine
+    /// went down before that came to an end.
+    Tried {
+        /// The boot in which that was.
+        boot: String,
+    },
     /// All is done but for what the next boot brings, which somebody else has to cause.
     Waits {
         /// The boot in which that was.

@@ -9,17 +9,13 @@ use super::names::{made_name, moving_name, new_name};
 use super::password;
 use super::record::Record;
 use super::stage::{folder_of, stage_at, stage_of};
+use super::touched::Touched;
 use crate::tree::{Folder, Found, Tree};
-use std::collections::BTreeMap;
 use std::io;
 
-/// Gives every entry its new name; returns the folders that have to be synced.
-pub(super) fn all(
-    tree: &Tree,
-    record: &Record,
-    stages: &[Folder],
-) -> Result<Vec<Folder>, JournalError> {
-    let mut touched: BTreeMap<String, Folder> = BTreeMap::new();
+/// Gives every entry its new name, and has all folders synced in which one changed.
+pub(super) fn all(tree: &Tree, record: &Record, stages: &[Folder]) -> Result<(), JournalError> {
+    let mut touched = Touched::default();
     for (index, made) in record.made.iter().enumerate() {
         let missing = || io_at(&made.folder)(io::ErrorKind::NotFound.into());
         let folder = tree.folder(&made.folder)?.ok_or_else(missing)?;
@@ -29,14 +25,17 @@ pub(super) fn all(
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             moved => moved.map_err(io_at(&folder.path_of(&made.name)))?,
         }
-        touched.insert(folder.path().to_owned(), folder);
+        touched.add(folder);
     }
     for (index, entry) in changed(record) {
         let folder = folder_of(tree, entry)?;
         place(&folder, stage_of(stages, entry)?, entry, index)?;
-        touched.insert(folder.path().to_owned(), folder);
+        touched.add(folder);
     }
-    Ok(touched.into_values().collect())
+    match touched.synced().into_iter().next() {
+        Some((path, error)) => Err(io_at(&path)(error)),
+        None => Ok(()),
+    }
 }
 
 /// Brings what is staged up to date where others may change the rest of a file: its other lines,

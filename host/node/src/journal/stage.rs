@@ -2,6 +2,7 @@
 
 use super::entry::{Entry, Owned, Prepared};
 use super::error::{JournalError, io_at};
+use super::exchange;
 use super::names::{
     RECORD, STAGE, STATE, given_up_name, is_in_a_stage, made_name, new_name, old_name,
 };
@@ -55,7 +56,12 @@ pub(super) fn make(
             _ => io_at(stage)(error),
         };
         parent.make_private_folder(name).map_err(failed)?;
-        stages.insert(index, parent.folder(name).map_err(failed)?);
+        let made = parent.folder(name).map_err(failed)?;
+        if let Some(error) = exchange::why_not(&made).map_err(failed)? {
+            let path = for_whom(record, index).unwrap_or_else(|| stage.clone());
+            return Err(JournalError::NoExchange { path, stage: stage.clone(), error });
+        }
+        stages.insert(index, made);
         Ok::<Folder, JournalError>(parent)
     };
     let all = || record.stages.iter().enumerate();

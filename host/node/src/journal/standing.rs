@@ -42,7 +42,13 @@ impl Standing {
     /// The last note of how far it came.
     pub fn last(&self) -> Option<&Note> {
         let says_how_far = |note: &&Note| {
-            !matches!(note, Note::Degraded { .. } | Note::Whole { .. } | Note::Replaced { .. })
+            !matches!(
+                note,
+                Note::Degraded { .. }
+                    | Note::Whole { .. }
+                    | Note::Replaced { .. }
+                    | Note::Tried { .. }
+            )
         };
         self.notes.iter().rev().find(says_how_far)
     }

@@ -12,6 +12,7 @@ mod give_up;
 mod held;
 mod kept;
 mod labels;
+mod many;
 mod meddled;
 mod mounts;
 mod passwords;

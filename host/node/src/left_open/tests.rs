@@ -6,7 +6,7 @@
 )]
 
 use crate::applied::Applied;
-use crate::change::{Adopt, Order, adopt, change};
+use crate::change::{Adopt, Order, OrderError, adopt, change};
 use crate::documents::{Document, Documents, digest};
 use crate::host::ThisHost;
 use crate::journal::Journal;
@@ -75,6 +75,10 @@ impl Bed {
     }
 
     fn apply(&self, units: &str) {
+        self.try_to_apply(units).unwrap();
+    }
+
+    fn try_to_apply(&self, units: &str) -> Result<(), OrderError> {
         let (tree, to) = (self.tree(), config(units));
         let from = Applied::read(&tree).unwrap().unwrap().documents;
         let digest = |documents: &Documents| digest(&documents.config().unwrap()).unwrap();
@@ -88,10 +92,11 @@ impl Bed {
         };
         let host = ThisHost::read(&tree, false).unwrap();
         let label = |path: &str, kind| host.label(path, kind);
-        let change = change(&tree, &host, &label, &order).unwrap();
+        let change = change(&tree, &host, &label, &order)?;
         let journal = Journal::open(&tree).unwrap();
         journal.write(&change.ready.record, &change.ready.new).unwrap();
         journal.finish().unwrap();
+        Ok(())
     }
 
     /// Where the link leads that enables a unit.
@@ -212,4 +217,46 @@ fn presets_that_the_config_itself_brings_are_read() {
     let change = change(&tree, &host, &label, &order).unwrap();
     let paths: Vec<&str> = change.ready.record.entries.iter().map(|it| it.path.as_str()).collect();
     assert!(paths.contains(&&*format!("{WANTS}/a.service")), "{paths:?}");
+}
+
+#[test]
+fn no_preset_makes_a_unit_of_a_config_one_of_treads_own() {
+    let alias = "tread-operation.service";
+    for (install, path, own) in [
+        (format!("Alias={alias}"), format!("/etc/systemd/system/{alias}"), alias),
+        (
+            "RequiredBy=tread-settle.service".to_owned(),
+            "/etc/systemd/system/tread-settle.service.requires/a.service".to_owned(),
+            "tread-settle.service",
+        ),
+    ] {
+        let text = format!("[Service]\\nExecStart=/bin/true\\n[Install]\\n{install}\\n");
+        let unit = |rest: &str| format!(r#"{{"name": "a.service", "contents": "{text}"{rest}}}"#);
+        let bed = Bed::with("enable *\n");
+        for rest in ["", r#", "enabled": true"#] {
+            let why = bed.try_to_apply(&unit(rest)).unwrap_err().to_string();
+            let said = format!("unit:a.service: {path} would change tread's own {own}");
+            assert!(why.contains(&said), "{rest}: {why}");
+            assert!(fs::symlink_metadata(bed.path(&path)).is_err(), "nothing was written");
+        }
+        // One that is there already goes with its unit.
+        let bed = Bed::with("disable *\n");
+        bed.apply(&unit(""));
+        bed.link(&path, "/etc/systemd/system/a.service");
+        bed.apply("");
+        assert!(fs::symlink_metadata(bed.path(&path)).is_err(), "it is gone");
+    }
+}
+
+#[test]
+fn a_unit_that_goes_takes_no_link_with_it_that_enables_one_of_treads_own() {
+    let link = "/etc/systemd/system/sysinit.target.wants/tread-settle.service";
+    let settle = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=sysinit.target\n";
+    let text = "[Service]\\nExecStart=/bin/true\\n[Install]\\nAlso=tread-settle.service\\n";
+    let bed = Bed::with("disable *\n");
+    bed.file("/etc/systemd/system/tread-settle.service", settle);
+    bed.link(link, "/etc/systemd/system/tread-settle.service");
+    bed.apply(&format!(r#"{{"name": "a.service", "contents": "{text}"}}"#));
+    bed.apply("");
+    assert!(fs::symlink_metadata(bed.path(link)).is_ok(), "it settles at the next boot");
 }

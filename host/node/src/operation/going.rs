@@ -28,6 +28,8 @@ pub(super) struct Going<'g> {
     pub(super) reporting: Reporting<'g>,
     /// What a mount covers of what was to go.
     pub(super) covered: Option<String>,
+    /// The paths of the new config that somebody else changed since they were committed.
+    pub(super) left: Vec<String>,
 }
 
 /// Whether a boot needs a permit of its own.
@@ -76,6 +78,9 @@ impl Going<'_> {
         if self.asked().contains(&self.boot.as_str()) {
             return self.boots("").await;
         }
+        if let Some(why) = self.keeps_going_down() {
+            return Box::pin(self.is_not_well(&why)).await;
+        }
         let missing = match self.os_is_missing().await {
             Ok(missing) => missing,
             // That nobody can look does not prove that something is missing.
@@ -110,6 +115,7 @@ impl Going<'_> {
         if let Some(why) = why {
             return self.boots(&why).await;
         }
+        self.begins_in_this_boot();
         self.reporting.absorbed();
         self.reporting.phase(Phase::Proving, &self.why_it_booted());
         match self.proof().await? {
@@ -125,15 +131,62 @@ impl Going<'_> {
             }
             // Without a boot that was asked for, a boot is what comes first (law 9).
             Err(why) if !self.was_booted() => self.boots(&why).await,
-            Err(why) => match self.elsewhere(&why) {
-                // The old config is not there either. Where all names are, they came along into a
-                // deployment that somebody staged.
-                Some(why) if !matches!(self.disk_is_as_wanted(), Ok(Ok(()))) => {
-                    self.degraded(&why).await
-                }
-                _ => self.goes_back(&why, false).await,
-            },
+            Err(why) => Box::pin(self.is_not_well(&why)).await,
         }
+    }
+
+    /// Goes back from a node that is not well after its boot.
+    async fn is_not_well(self: Box<Self>, why: &str) -> Result<Ended, OperationError> {
+        match self.elsewhere(why) {
+            // The old config is not there either. Where all names are, they came along into a
+            // deployment that somebody staged.
+            Some(why) if !matches!(self.disk_is_as_wanted(), Ok(Ok(()))) => {
+                self.degraded(&why).await
+            }
+            _ => self.goes_back(why, false).await,
+        }
+    }
+
+    /// What to do where somebody else changed names of the new config, as a service may that writes
+    /// its own file at each start. An admin has to look at these. After a boot the node goes back
+    /// nevertheless, if it is not well otherwise: nobody may reach it any more.
+    pub(super) async fn differs(mut self: Box<Self>) -> Result<Ended, OperationError> {
+        let why = format!("somebody else changed {} meanwhile", listed(&self.left, 10));
+        if let Some(why) = self.elsewhere(&why) {
+            return self.degraded(&why).await;
+        }
+        if !self.was_booted() || self.was_well_otherwise() {
+            return self.degraded(&why).await;
+        }
+        if self.asked().contains(&self.boot.as_str()) {
+            return self.boots(&why).await;
+        }
+        if let Some(why) = self.was_read_too_early() {
+            return self.boots(&why).await;
+        }
+        match self.is_ill_otherwise(&why).await? {
+            Some(ill) => self.goes_back(&format!("{why}; {ill}"), false).await,
+            None => self.degraded(&why).await,
+        }
+    }
+
+    /// Why a node of which this is known is not well besides, if it is not.
+    async fn is_ill_otherwise(&mut self, known: &str) -> Result<Option<String>, OperationError> {
+        if let Some(why) = self.keeps_going_down() {
+            return Ok(Some(why));
+        }
+        self.begins_in_this_boot();
+        self.reporting.absorbed();
+        self.reporting.phase(Phase::Proving, known);
+        if !self.asked().is_empty()
+            && let Ok(Some(missing)) = self.os_is_missing().await
+        {
+            return Ok(Some(missing));
+        }
+        Ok(match self.proof().await? {
+            Ok(()) => self.cut_off().await,
+            Err(why) => Some(why),
+        })
     }
 
     /// Which names had what a new image ships until they were put back in this boot, and what follows;
@@ -194,6 +247,7 @@ impl Going<'_> {
     ) -> Result<Ended, OperationError> {
         let settled = self.journal.take_back(why, by_units)?;
         self.covered = settled.and_then(|settled| settled.covered());
+        self.left.clear();
         self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
         self.back().await
     }
@@ -238,12 +292,17 @@ impl Going<'_> {
         Ok(reported.or_else(|_| self.reporting.end(phase, because))?)
     }
 
-    pub(super) async fn back(self: Box<Self>) -> Result<Ended, OperationError> {
+    pub(super) async fn back(mut self: Box<Self>) -> Result<Ended, OperationError> {
         let decided = self.standing.notes.iter().rev().find_map(|note| match note {
             Note::Back { because, by_units } => Some((because.clone(), *by_units)),
             _ => None,
         });
         let (because, by_units) = decided.unwrap_or_default();
+        if let Some(why) = self.keeps_going_down() {
+            // There is no other config to go to.
+            return self.degraded(&format!("{because}; with the old config: {why}")).await;
+        }
+        self.begins_in_this_boot();
         let booted_since = self.asked().last().is_some_and(|asked| *asked != self.boot);
         // Files went back after the last boot that was asked for, unless one was asked for
         // since: the note of going back stands before that of the boot.

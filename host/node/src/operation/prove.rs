@@ -113,7 +113,11 @@ impl Going<'_> {
         let found = wanted(&config, node.host)
             .and_then(|wanted| Ok(drift(&node.tree, &wanted, &applied.accepted)?));
         let found = match found {
-            Ok(found) => found,
+            Ok(mut found) => {
+                // That somebody else changed these is known already.
+                found.retain(|it| !self.left.contains(&it.path));
+                found
+            }
             // Whoever cannot look cannot say that all is well.
             Err(error @ (OrderError::Impossible(_) | OrderError::Path(_))) => {
                 return Ok(Err(error.to_string()));

@@ -143,6 +143,7 @@ impl fmt::Display for Problem {
                     limit.as_secs()
                 )
             }
+            What::NotWell(ill @ Ill::NotStarted) => write!(f, "the unit {ill}. {look}"),
             What::NotWell(ill) => write!(f, "it was done, and then the unit {ill}. {look}"),
             What::Command { exit: Some(status), .. } => {
                 write!(f, "the command ended with exit status {status}. {look}")

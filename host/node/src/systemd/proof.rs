@@ -13,14 +13,26 @@ use zbus::OwnedObjectPath;
 /// networks and disks of other machines come late after a power cut.
 const QUEUED: u32 = 3;
 
-/// Why nothing is to be proved of a unit that does not run.
+/// Why nothing is to be proved of a unit that does not run, and need not. One that is enabled has to:
+/// where it does not, what it depends on failed, or a condition of it is not met.
 fn is_off(unit: &UnitFacts) -> Option<&'static str> {
+    let needs_to_run =
+        unit.file_state.starts_with("enabled") && !unit.runs_once() && !unit.triggered;
     match unit.active {
         Active::Inactive if unit.job.is_some() => None,
         _ if unit.load == Load::Masked => Some("the unit is masked"),
+        Active::Inactive if needs_to_run => None,
         Active::Inactive if unit.unmet => Some("a condition of the unit is not met"),
         Active::Inactive => Some("the unit is inactive"),
         _ => None,
+    }
+}
+
+/// Why a unit is not well that was to be started by the boot.
+fn of_this_boot(ill: Ill, unit: &UnitFacts) -> Ill {
+    match ill {
+        Ill::Ended if unit.invocation.is_empty() => Ill::NotStarted,
+        ill => ill,
     }
 }
 
@@ -46,8 +58,8 @@ impl Manager {
     }
 
     /// Waits until a unit has stayed well. How often it fails before that does not count,
-    /// as long as it is well in time. For one that does not run and did not fail, there is
-    /// a note instead.
+    /// as long as it is well in time. For one that does not run, and need not, there is a note
+    /// instead.
     pub async fn proves_well(
         &self,
         unit: &str,
@@ -94,8 +106,8 @@ impl Manager {
                 false => {
                     let stayed =
                         self.stays_well(&path, facts.restarts, &mut changes, deadline).await;
-                    let Some(ill) = stayed.map_err(unanswered)?.1 else { return Ok(None) };
-                    Some(ill)
+                    let (facts, Some(ill)) = stayed.map_err(unanswered)? else { return Ok(None) };
+                    Some(of_this_boot(ill, &facts))
                 }
             };
             let until = if is_queued { last } else { deadline };
@@ -134,5 +146,38 @@ impl Manager {
             Ok(false) => *changes = self.changes_of(path, self.soon()).await?,
         }
         Ok(Instant::now() < deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_that_is_enabled_has_to_run_unless_it_runs_once_or_is_started_when_it_is_needed() {
+        let unit = |state: &str, change: fn(&mut UnitFacts)| {
+            let (load, file_state) = (Load::Loaded, state.to_owned());
+            let mut unit = UnitFacts { load, file_state, ..UnitFacts::default() };
+            change(&mut unit);
+            unit
+        };
+        let as_is = |_: &mut UnitFacts| {};
+        let (inactive, unmet) = ("the unit is inactive", "a condition of the unit is not met");
+        for (unit, expected) in [
+            (unit("enabled", as_is), None),
+            (unit("enabled-runtime", as_is), None),
+            (unit("enabled", |it| it.unmet = true), None),
+            (unit("disabled", as_is), Some(inactive)),
+            (unit("static", as_is), Some(inactive)),
+            (unit("static", |it| it.unmet = true), Some(unmet)),
+            (unit("enabled", |it| it.triggered = true), Some(inactive)),
+            (unit("enabled", |it| it.kind = "oneshot".to_owned()), Some(inactive)),
+            (unit("enabled", |it| (it.kind, it.remains) = ("oneshot".to_owned(), true)), None),
+            (unit("masked", |it| it.load = Load::Masked), Some("the unit is masked")),
+            (unit("disabled", |it| it.job = Some(1)), None),
+            (unit("disabled", |it| it.active = Active::Active), None),
+        ] {
+            assert_eq!(is_off(&unit), expected, "{unit:?}");
+        }
     }
 }

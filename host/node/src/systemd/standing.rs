@@ -12,6 +12,8 @@ pub enum Ill {
     KeepsFailing(String),
     /// It no longer runs, though it did not fail.
     Ended,
+    /// It was not started in this boot: what it depends on failed, or nothing asked for it.
+    NotStarted,
     /// A condition is not met, so systemd did not start it.
     Unmet,
     /// It is still neither here nor there.
@@ -29,6 +31,9 @@ impl fmt::Display for Ill {
                 write!(f, "ended and was restarted by systemd (result {result})")
             }
             Ill::Ended => f.write_str("ended, though it did not fail"),
+            Ill::NotStarted => {
+                f.write_str("was not started, as where a unit that it depends on failed")
+            }
             Ill::Unmet => f.write_str("was not started, since a condition of it is not met"),
             Ill::Undecided(state) => write!(f, "was still {state}"),
         }

@@ -240,6 +240,12 @@ impl Folder {
         self.stat(".")?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    /// Of which kind its file system is, by the kernel's number for that, which has 32 bits.
+    pub fn file_system(&self) -> io::Result<u32> {
+        let number = i128::from(rustix::fs::fstatfs(self)?.f_type) & i128::from(u32::MAX);
+        u32::try_from(number).map_err(io::Error::other)
+    }
+
     /// The number of the folder itself in its file system: another folder there has another one.
     pub fn number(&self) -> io::Result<u64> {
         self.own_stat().map(|stat| stat.inode)

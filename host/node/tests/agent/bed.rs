@@ -232,13 +232,18 @@ impl Bed {
     ) -> String {
         self.orders.set(self.orders.get() + 1);
         let id = format!("order-{}", self.orders.get());
+        self.put_order(&id, gives_up, order, terms);
+        id
+    }
+
+    /// The same, under this id.
+    pub(crate) fn put_order(&self, id: &str, gives_up: Option<&str>, order: Does, terms: Terms) {
         let (terms, gives_up) = (Terms { well_for: 0, ..terms }, gives_up.map(str::to_owned));
-        let given = Given { terms, gives_up, ..Given::new(&id, order) };
+        let given = Given { terms, gives_up, ..Given::new(id, order) };
         let at = self.machine.root().unwrap().join("var/lib/tread/orders");
         self.machine.wait_for("the folder of orders", || at.is_dir()).unwrap();
         std::fs::write(at.join("next"), serde_json::to_vec(&given).unwrap()).unwrap();
         std::fs::rename(at.join("next"), at.join(format!("{id}.json"))).unwrap();
-        id
     }
 
     /// The node is said to have this config.

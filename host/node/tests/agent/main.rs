@@ -166,6 +166,32 @@ fn an_order_that_cannot_be_carried_out_is_refused_with_the_reason_and_the_next_o
 }
 
 #[test]
+fn another_order_with_the_id_of_one_that_has_ended_is_refused() {
+    let bed = Bed::with("one", |machine| machine);
+    let _agent = bed.agent();
+    bed.adopt("one");
+    let order = |from: &str, to: &str| Does::Apply {
+        config: config(to),
+        plan: Some(Box::new(plan(from, to, &reload()))),
+        accept: Vec::new(),
+        drained: true,
+    };
+    let id = bed.order(order("one", "two"), Terms::default());
+    bed.ends(&id, Phase::Done);
+    let again = |order: Does, phase: Phase| {
+        bed.put_order(&id, None, order, Terms::default());
+        bed.is_taken_away(&id);
+        assert_eq!(bed.progress().unwrap().phase, phase, "{:?}", bed.progress());
+    };
+    again(order("one", "two"), Phase::Done);
+    again(order("two", "three"), Phase::Refused);
+    let why = bed.progress().unwrap().message;
+    assert!(why.contains("an order that has ended has the id") && why.contains(&id), "{why}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("two"));
+    assert_eq!(bed.log(), ["start one", "reload two"]);
+}
+
+#[test]
 fn an_admin_who_leaves_the_terminal_does_not_stop_what_was_begun() {
     let bed = Bed::adopted("one");
     bed.put_files("one", "two", &reload());

@@ -158,6 +158,23 @@ impl Bed {
         });
     }
 
+    /// Goes on until something is so, and then goes away.
+    pub(crate) fn until_on_the_way(&self, is_so: impl Fn() -> bool) {
+        let waiting = async {
+            while !is_so() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        self.node(Arc::new(Unwatched), |node| {
+            runtime().block_on(async {
+                tokio::select! {
+                    () = waiting => {}
+                    ended = node.go_on() => panic!("it ended: {ended:?}"),
+                }
+            });
+        });
+    }
+
     /// Says which config it has.
     pub(crate) fn adopt(&self, config: &Documents, what: Adopt) -> Result<Ended, OperationError> {
         self.node(Arc::new(Unwatched), |node| runtime().block_on(adopted(node, config, what)))

@@ -112,6 +112,21 @@ fn a_planned_boot_after_which_the_node_is_cut_off_is_gone_back_from_by_one_more(
 }
 
 #[test]
+fn a_node_that_is_cut_off_goes_back_although_somebody_changed_a_name_meanwhile() {
+    let bed = bed(|word| word == "one");
+    let steps = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    let file = r#"{"path": "/etc/b.conf", "contents": {"source": "data:,ours"}},"#;
+    assert_eq!(bed.until_it_boots(&config_with("two", file, ""), &steps), End::Reboot);
+    bed.boot();
+    std::fs::write(bed.machine.root().unwrap().join("etc/b.conf"), "theirs").unwrap();
+    assert_eq!(bed.until_it_boots_again(), End::Reboot);
+    bed.boot();
+    let because = why(bed.go_on().unwrap());
+    assert!(because.contains("was reached before, and since then for 1 s"), "{because}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+}
+
+#[test]
 fn an_api_server_that_comes_again_in_time_is_waited_for() {
     let mut asked = 0;
     let mut bed = bed(move |word| {

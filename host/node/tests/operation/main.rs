@@ -20,6 +20,7 @@ mod figures;
 mod full;
 mod given_up;
 mod hanging;
+mod ill;
 mod node;
 mod os;
 mod permits;

@@ -232,10 +232,14 @@ async fn after_a_boot_a_unit_proves_that_it_is_well_or_what_it_is_instead() {
     let flaky = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=10ms\n\
         ExecStart=/bin/sh -c 'test -e /run/go && exec sleep infinity; exit 1'\n";
     let unmet = "[Unit]\nConditionPathExists=/nowhere\n[Service]\nExecStart=/bin/sleep 9\n";
+    let needs = "[Unit]\nRequires=fails.service\nAfter=fails.service\n\
+        [Service]\nExecStart=/bin/sleep infinity\n";
     let machine = Machine::build()
         .unit_at_boot("good.service", GOOD)
         .unit_at_boot("flaky.service", flaky)
         .unit_at_boot("unmet.service", unmet)
+        .unit("fails.service", "[Service]\nType=oneshot\nExecStart=/bin/false\n")
+        .unit_at_boot("needs.service", needs)
         .unit("off.service", GOOD)
         .link("/etc/systemd/system/masked.service", "/dev/null")
         .make()
@@ -245,13 +249,18 @@ async fn after_a_boot_a_unit_proves_that_it_is_well_or_what_it_is_instead() {
     let manager = manager(&machine);
     for (unit, note) in [
         ("good.service", None),
-        ("unmet.service", Some("a condition of the unit is not met")),
         ("off.service", Some("the unit is inactive")),
         ("masked.service", Some("the unit is masked")),
     ] {
         assert_eq!(manager.proves_well(unit, PATIENCE).await.unwrap(), note, "{unit}");
     }
     let limit = Duration::from_secs(3);
+    // They are enabled, and did not start.
+    for (unit, ill) in [("unmet.service", Ill::Unmet), ("needs.service", Ill::NotStarted)] {
+        let problem = manager.proves_well(unit, limit).await.unwrap_err();
+        assert_eq!(problem.what, What::NotWell(ill), "{problem}");
+        assert!(problem.to_string().contains("the unit was not started"), "{problem}");
+    }
     let proven = patient(&machine, PATIENCE).proves_well("flaky.service", limit).await;
     let problem = proven.unwrap_err();
     assert!(matches!(problem.what, What::NotWell(_) | What::TimedOut { .. }), "{problem}");
