@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tread_kube::agents::Instructions;
-use tread_kube::api::node_update::{ConfigName, NodeUpdateStatus, UpdatePhase};
+use tread_kube::api::node_update::{ConfigName, NodeUpdateStatus, UpdatePhase, UpdateStage};
 use tread_model::joining::GAVE_UP;
 use tread_model::protocol::Phase;
 use tread_node::agent::Orders;
@@ -157,6 +157,13 @@ fn is_older(instructions: &Instructions, kept: &Kept) -> bool {
     kept.taken.as_ref().is_some_and(is_later)
 }
 
+/// Whether the service has no order for the node that is yet to end. What such an order leads from is
+/// what its agent said before.
+fn is_idle(heard: &Heard) -> bool {
+    let Heard::Instructions(instructions) = heard else { return false };
+    instructions.order.as_ref().is_none_or(|order| order.stage == UpdateStage::Closed)
+}
+
 /// Whether the node is another one by now, with the same name.
 fn is_of_another_node(instructions: &Instructions, kept: &Kept) -> bool {
     instructions.uid.is_some() && kept.uid.is_some() && instructions.uid != kept.uid
@@ -174,7 +181,9 @@ impl Inner {
             let is = heard.borrow_and_update().clone();
             self.settles()?;
             self.is_whole()?;
-            self.still_has_it()?;
+            if is_idle(&is) {
+                self.still_has_it()?;
+            }
             let mut again = None;
             match is {
                 Heard::Nothing => {}
@@ -439,9 +448,9 @@ impl Inner {
         if is_whole { self.keeps.change(Kept::is_whole) } else { Ok(()) }
     }
 
-    /// Looks once, at the start and after each end, whether the node still has what it is said to have.
-    /// An operation that was done may go back in a later boot, and one that gives up another goes back to
-    /// what that left.
+    /// Looks once, at the start and after each end, whether the node still has what it is said to have;
+    /// while no order is open. An operation that was done may go back in a later boot, and one that gives
+    /// up another goes back to what that left.
     fn still_has_it(&self) -> io::Result<()> {
         if !self.unchecked.get() || stands(&self.tree).map_err(io::Error::other)? {
             return Ok(());

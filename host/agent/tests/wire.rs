@@ -682,6 +682,8 @@ async fn a_node_that_went_back_in_a_later_boot_says_of_no_config_that_it_has_it(
     assert_eq!(cluster.says("what it has", has).await, config("two").name);
     drop(wire);
 
+    let closed = order(1, UpdateStage::Closed, ("one", "two"), &reload(), UpdateDisrupts::Softly);
+    cluster.knows.instruct(closed);
     // In that boot it went back, and its agent begins anew.
     let document = Document { name: "a.json".to_owned(), text: config("one").text };
     let applied = Applied::new(Documents(vec![document]), BTreeMap::new(), BTreeMap::new());

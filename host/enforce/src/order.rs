@@ -121,11 +121,14 @@ pub(crate) fn leaves_pods(
     before: Option<&UpdateOrder>,
     is_alone: bool,
 ) -> Option<bool> {
-    let since = order.drain_since.as_ref()?;
-    let same_drain = |before: &&UpdateOrder| {
-        before.operation == order.operation && before.drain_since.as_ref() == Some(since)
-    };
-    Some(before.filter(same_drain).and_then(|before| before.leaves_pods).unwrap_or(is_alone))
+    let before = before.filter(|before| before.operation == order.operation);
+    let known = before.and_then(|before| before.leaves_pods);
+    let Some(since) = &order.drain_since else { return known };
+    match before.is_some_and(|before| before.drain_since.as_ref() == Some(since)) {
+        // Whoever wrote it did not know of this: nobody can say whether the node was alone.
+        true => Some(known.unwrap_or(false)),
+        false => Some(is_alone),
+    }
 }
 
 /// When an order became one that boots since a step failed, if only its agent still knows that: the
@@ -293,8 +296,12 @@ mod tests {
             assert_eq!(later.leaves_pods, Some(alone), "the other nodes got a taint, or lost it");
             let go = Order { stage: Stage::Go, given: true, hands_on: None, ..drains(7, None) };
             let go = next(&go, Some(&later), (40, alone));
+            assert_eq!(go.leaves_pods, Some(alone), "whoever tells of it knows");
             let again = next(&drains(7, Some(120)), Some(&go), (50, !alone));
             assert_eq!(again.leaves_pods, Some(!alone), "it is drained anew");
+            let by_an_older = UpdateOrder { leaves_pods: None, ..begun };
+            let later = next(&drains(7, Some(90)), Some(&by_an_older), (30, alone));
+            assert_eq!(later.leaves_pods, Some(false));
             let another = next(&drains(8, Some(120)), Some(&later), (30, !alone));
             assert_eq!(another.leaves_pods, Some(!alone));
         }

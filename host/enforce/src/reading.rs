@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::UpdateOrder;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::dated;
 use tread_kube::held::{Maintained, cordon, held};
@@ -69,8 +70,10 @@ impl Aim {
 
     /// Whether no other node takes its pods, and none did when the drain of its order began.
     pub(crate) fn is_alone_for(&self, update: &NodeUpdate) -> bool {
-        let order = update.spec.order.as_ref();
-        self.is_alone && order.and_then(|order| order.leaves_pods).unwrap_or(true)
+        // Where that is not known, as by an older definition of NodeUpdates, its pods are moved.
+        let left_then =
+            |order: &UpdateOrder| order.leaves_pods.unwrap_or(order.drain_since.is_none());
+        self.is_alone && update.spec.order.as_ref().is_none_or(left_then)
     }
 }
 

@@ -223,7 +223,8 @@ impl Agents {
             let status = update.status.as_ref().filter(of_it);
             status.is_some_and(|status| status.phase.is_some_and(|it| it != UpdatePhase::Waiting))
         };
-        let is_begun = order.is_some_and(has_begun);
+        let is_begun =
+            order.is_some_and(|order| order.stage == UpdateStage::Go && has_begun(order));
         let mut revision = Fields::new("tread told 1");
         if let Some(order) = order {
             revision.field(order.operation.as_bytes());

@@ -109,7 +109,9 @@ impl EventReporter {
                 }
                 let uid = facts.map_or("", |facts| facts.uid.as_str());
                 let about = about("Node", "v1", &node.name, uid);
-                let stays = scene.is_alone(&node.name) || of_pool.drain.skip;
+                let left = update.and_then(|update| update.spec.order.as_ref()?.leaves_pods);
+                let stays =
+                    left.unwrap_or_else(|| scene.is_alone(&node.name)) || of_pool.drain.skip;
                 for it in passed {
                     if it == Passed::Booted {
                         counts::booted(metrics, name);
