@@ -83,6 +83,7 @@ impl Policy for Certificates {
         providers::GONE,
         providers::NAMED,
         providers::BROKEN,
+        providers::NO_CONFIG,
         DROPIN_READ,
         DROPIN_SAYS_LESS,
         iri::READ,

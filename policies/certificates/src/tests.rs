@@ -292,6 +292,7 @@ fn a_config_of_credential_providers_that_the_kubelet_would_not_start_with_is_ref
         r#"{"kind": "CredentialProviderConfig",
         "apiVersion": "kubelet.config.k8s.io/v1", "providers": [{"name": "a"}]}"#,
     );
+    let (named, all) = (drop_in(PROVIDER), drop_in("/etc/kubernetes/credential-providers"));
     for before in [None, Some(a.as_str()), Some(" ")] {
         for text in [
             "x",
@@ -304,9 +305,13 @@ fn a_config_of_credential_providers_that_the_kubelet_would_not_start_with_is_ref
             "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\n",
             "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders: []\n",
         ] {
-            let verdict = of_config(PROVIDER, before, Some(text), None);
-            assert_eq!(verdict.effect(), Some(Effect::Refuse), "{text}");
-            assert!(verdict.reason().contains("no CredentialProviderConfig"), "{text}");
+            // Of a new one it is not known whether anybody is told to read it.
+            let refused = if before == Some(a.as_str()) { None } else { Some(&named) };
+            for dropin in [refused, Some(&named), Some(&all)] {
+                let verdict = of_config(PROVIDER, before, Some(text), dropin.map(String::as_str));
+                assert_eq!(verdict.effect(), Some(Effect::Refuse), "{text} {dropin:?}");
+                assert!(verdict.reason().contains("no CredentialProviderConfig"), "{text}");
+            }
         }
         for text in [
             list.as_str(),
@@ -350,6 +355,108 @@ fn a_file_that_is_no_config_of_credential_providers_is_the_kubelets_only_if_it_i
 }
 
 #[test]
+fn a_file_beside_a_config_of_credential_providers_is_not_refused_where_the_kubelet_is_told_of_another()
+ {
+    let (a, restart, drains) = (
+        config("a"),
+        vec![Action::restart(KUBELET)],
+        vec![Action::Drain, Action::restart(KUBELET)],
+    );
+    let settings = "/etc/kubernetes/credential-providers/plugin.json";
+    let more = "/etc/kubernetes/credential-providers/more/config";
+    let of = |path, before, after, dropin: Option<&str>| {
+        of_config(path, before, Some(after), dropin).actions().to_vec()
+    };
+    let reset = |text: String| {
+        let line = text.replace("[Service]\n", "");
+        format!("{}Environment=\n{line}", drop_in(settings))
+    };
+    let (other, named) = (drop_in(PROVIDER), drop_in(settings));
+    let line = other.replace("[Service]\n", "");
+    for other in [
+        other.clone(),
+        other.replace("config=", "config "),
+        format!("{named}{line}"),
+        reset(other.clone()),
+        format!("{other}[Unit]\n{}", named.replace("[Service]\n", "")),
+    ] {
+        for before in [None, Some(" "), Some("{}")] {
+            assert_eq!(of(settings, before, r#"{"a": 1}"#, Some(&other)), restart, "{other}");
+        }
+        // As one that goes: kubelet.service itself may name it.
+        for before in [a.as_str(), "# CredentialProviderConfig\na: &a b\n"] {
+            assert_eq!(of(settings, Some(before), r#"{"a": 1}"#, Some(&other)), drains, "{other}");
+        }
+        assert_eq!(of(settings, None, &a, Some(&other)), restart, "{other}");
+    }
+    // Where nobody says which file it is, a new one is drained for, and one that was a config is refused.
+    for other in [
+        None,
+        Some("[Service]\nEnvironment=CREDENTIAL_PROVIDER_CONFIG=/etc/x.yaml\n"),
+        Some("[Service]\nEnvironment=\"F=--image-credential-provider-bin-dir=/x\"\n"),
+        Some("[Service]\nEnvironment=\"F=--image-credential-provider-config=\"\n"),
+        Some("[Service]\nExecStart=/bin/kubelet --image-credential-provider-config=/x\n"),
+        Some(&other.replace("[Service]", "[Unit]")),
+        Some(&named.replace("[Service]", "[Unit]")),
+        Some(&format!("{named}UnsetEnvironment=KUBELET\n").replace(settings, "/x.yaml")),
+    ] {
+        for before in [None, Some("")] {
+            let verdict = of_config(settings, before, Some(r#"{"a": 1}"#), other);
+            assert_eq!(verdict.actions(), drains, "{other:?}");
+            assert!(verdict.reason().contains("no CredentialProviderConfig"));
+        }
+        assert_eq!(of(settings, Some("{}"), r#"{"a": 1}"#, other), restart, "{other:?}");
+        for path in [settings, more] {
+            let verdict = of_config(path, Some(&a), Some("{}"), other);
+            assert_eq!(verdict.effect(), Some(Effect::Refuse), "{path} {other:?}");
+        }
+    }
+    // A drop-in that may name it counts as one that does, of a new one and of a config.
+    for other in [
+        other.replace("acr", "%H"),
+        other.replace("/acr", "/\\x70lugin"),
+        "[Service]\nExecStart=/bin/kubelet $X %E/a\n".to_string(),
+    ] {
+        for before in [None, Some(""), Some(a.as_str())] {
+            let verdict = of_config(settings, before, Some("{}"), Some(&other));
+            assert_eq!(verdict.effect(), Some(Effect::Refuse), "{before:?} {other}");
+        }
+    }
+    // The kubelet reads no directory below its own, nor what is not called like a config.
+    let all = drop_in("/etc/kubernetes/./credential-providers//");
+    assert_eq!(of(more, None, "{}", Some(&all)), restart);
+    assert_eq!(of(more, Some(&a), "{}", Some(&all)), drains);
+    for path in [
+        "/etc/kubernetes/x/../credential-providers/plugin.json",
+        "etc/kubernetes//credential-providers/plugin.json",
+    ] {
+        let verdict = of_config(settings, None, Some("{}"), Some(&drop_in(path)));
+        assert_eq!(verdict.effect(), Some(Effect::Refuse), "{path}");
+    }
+    // It is the drop-in after the change that counts, and one that may not be read may name any file.
+    for (before, after, expected) in [
+        (&named, &other, Effect::Restart),
+        (&other, &named, Effect::Refuse),
+        (&other, &String::new(), Effect::Drain),
+    ] {
+        let changes =
+            vec![test::file_added(settings, "{}"), test::file(dropin::PATH, before, after)];
+        let verdicts = test::verdicts::<Certificates>(&(), changes, vec![]);
+        assert_eq!(verdicts[0].effect(), Some(expected), "{}", verdicts[0].reason());
+    }
+    let State::File(mut file) = test::file_state("") else { panic!("no file") };
+    file.content = Content::Digest("secret:1".into());
+    let secret = Change {
+        id: format!("file:{}", dropin::PATH),
+        before: State::Absent,
+        after: State::File(file),
+    };
+    let changes = vec![test::file_added(settings, "{}"), secret];
+    let verdicts = test::verdicts::<Certificates>(&(), changes, vec![]);
+    assert_eq!(verdicts[0].effect(), Some(Effect::Refuse), "{}", verdicts[0].reason());
+}
+
+#[test]
 fn a_config_of_credential_providers_that_goes_is_drained_for_and_refused_where_it_is_named() {
     let a = config("a");
     let drains = [Action::Drain, Action::restart(KUBELET)];
@@ -368,6 +475,16 @@ fn a_config_of_credential_providers_that_goes_is_drained_for_and_refused_where_i
         // Others may be left in the directory; one that is empty is in it still.
         let expected = if after.is_some() { Effect::Refuse } else { Effect::Drain };
         assert_eq!(of(Some(&all)).effect(), Some(expected));
+    }
+    // Only the last assignment in [Service] names a file.
+    let line = other.replace("[Service]\n", "");
+    for text in [
+        format!("{named}{line}"),
+        named.replace("[Service]", "[Unit]"),
+        format!("{named}Environment=\n"),
+    ] {
+        let verdict = of_config(PROVIDER, Some(&a), None, Some(&text));
+        assert_eq!(verdict.actions(), drains, "{text}: {}", verdict.reason());
     }
     // It is the drop-in after the change that counts.
     let goes = || test::file_removed(PROVIDER, &a);
@@ -388,12 +505,43 @@ fn a_config_of_credential_providers_that_goes_is_drained_for_and_refused_where_i
 fn a_drop_in_that_says_less_of_credential_providers_is_drained_for() {
     let (a, b) = (drop_in("/a.yaml"), drop_in("/b.yaml"));
     let more = format!("{a}Environment=CREDENTIAL_PROVIDER_X=y\n");
+    let line = |text: &str| text.trim_start_matches("[Service]\n").to_string();
+    let in_unit = a.replace("[Service]", "[Unit]");
     for (before, after, drains) in [
         (&a, &b, true),
         (&more, &a, true),
         (&a, &more, false),
         (&a, &format!("# the same\n{a}"), false),
         (&String::new(), &a, false),
+        // The last assignment of a variable counts, however it is written.
+        (&a, &format!("{a}{}", line(&b)), true),
+        (&a, &format!("{b}{}", line(&a)), false),
+        (&a, &format!("{a}[Unit]\n{}", line(&b)), false),
+        (&a, &format!("{a}[Unit]\n[Service]\n{}", line(&b)), true),
+        (&format!("{a}{}", line(&b)), &format!("{b}{}", line(&a)), true),
+        (&format!("{a}{}", line(&b)), &b, false),
+        (
+            &more,
+            &more.replace("[Service]\n", "[Service]\nEnvironment=CREDENTIAL_PROVIDER_X=z\n"),
+            false,
+        ),
+        (&a, &a.replace('"', "'"), false),
+        // What is in another section, or below a broken line of one, systemd passes over.
+        (&a, &in_unit, true),
+        (&in_unit, &a, false),
+        (&in_unit, &String::new(), false),
+        (&a, &line(&a), true),
+        (&a, &a.replace("[Service]", "[Service"), true),
+        (&a, &a.replace("[Service]", "[service]"), true),
+        (&a, &format!("\u{feff}{a}"), false),
+        (&a, &a.replace("[Service]", "[Service] \t"), false),
+        // A name or a value that systemd does not take changes nothing.
+        (&a, &a.replace("KUBELET", "1KUBELET"), true),
+        (&a, &a.replace("/b\"", "/b\u{1}\""), true),
+        (&format!("{a}{}", line(&b).replace("KUBELET", "1KUBELET")), &a, false),
+        // A specifier that is none takes its assignment with it.
+        (&format!("{a}{}", line(&b).replace("/b.", "/%Q.")), &b.replace("/b.", "/%Q."), true),
+        (&b.replace("/b.", "/%H."), &b.replace("/b.", "/%H."), false),
     ] {
         let verdict = test::verdict::<Certificates>(test::file(dropin::PATH, before, after));
         assert_eq!(verdict.actions().contains(&Action::Drain), drains, "{before} {after}");
@@ -403,6 +551,15 @@ fn a_drop_in_that_says_less_of_credential_providers_is_drained_for() {
     assert_eq!(actions(test::file_added(dropin::PATH, &a)), [Action::restart(KUBELET)]);
     let removed = test::file_removed(dropin::PATH, &a);
     assert_eq!(actions(removed), [Action::Drain, Action::restart(KUBELET)]);
+    // A reset takes what kubelet.service sets, too, and a specifier may stand for any name.
+    for text in [
+        format!("{a}Environment=\n"),
+        a.replace("[Service]\n", "[Service]\nEnvironment=\n"),
+        "[Service]\nEnvironment=%p=--image-credential-provider-config=/a\n".to_string(),
+    ] {
+        assert_eq!(actions(test::file(dropin::PATH, &a, &text)), [Action::Reboot], "{text}");
+        assert_eq!(actions(test::file(dropin::PATH, &text, &a)), [Action::Reboot], "{text}");
+    }
 }
 
 #[test]
