@@ -19,9 +19,12 @@ pub(super) fn why_not(stage: &Folder) -> io::Result<Option<io::Error>> {
     }
 }
 
-/// The same, by trying it with names that no entry has yet.
+/// No entry has this index: whoever settles what a killed process left takes nothing there for an entry's.
+const NO_ENTRY: usize = usize::MAX;
+
+/// The same, by trying it with names that no entry has.
 pub(super) fn tried(stage: &Folder) -> io::Result<Option<io::Error>> {
-    let (one, other) = (new_name(0), moving_name(0));
+    let (one, other) = (new_name(NO_ENTRY), moving_name(NO_ENTRY));
     let owner = Owner { mode: OWNER.mode, ..stage.own_stat()?.owner };
     stage.create(&one, b"", owner, &[])?;
     let moved = || {

@@ -35,18 +35,11 @@ impl Going<'_> {
             .then(|| format!("the node went down in {count} boots before {before}"))
     }
 
-    /// Whether it was found out already that all else is well, and reported.
+    /// Whether it was found out in this boot already that all else is well, and reported.
     pub(super) fn was_well_otherwise(&self) -> bool {
-        let notes = &self.standing.notes;
-        let asked = |note: &Note| matches!(note, Note::BootAsked { .. } | Note::Back { .. });
-        let since = notes.iter().rposition(asked).map_or(0, |at| at + 1);
-        let since = || notes.iter().skip(since);
-        since().any(|note| match note {
-            Note::Degraded { boot } => {
-                since().any(|it| matches!(it, Note::Tried { boot: tried } if tried == boot))
-            }
-            _ => false,
-        })
+        let has = |note: Note| self.standing.notes.contains(&note);
+        let boot = || self.boot.clone();
+        has(Note::Tried { boot: boot() }) && has(Note::Degraded { boot: boot() })
     }
 }
 

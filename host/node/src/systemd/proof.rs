@@ -13,16 +13,18 @@ use zbus::OwnedObjectPath;
 /// networks and disks of other machines come late after a power cut.
 const QUEUED: u32 = 3;
 
-/// Why nothing is to be proved of a unit that does not run, and need not. One that is enabled has to:
-/// where it does not, what it depends on failed, or a condition of it is not met.
+/// Why nothing is to be proved of a unit that does not run, and need not. One that is enabled and was
+/// not even begun in this boot has to: what it depends on failed.
 fn is_off(unit: &UnitFacts) -> Option<&'static str> {
-    let needs_to_run =
-        unit.file_state.starts_with("enabled") && !unit.runs_once() && !unit.triggered;
+    let needs_to_run = unit.file_state.starts_with("enabled")
+        && unit.invocation.is_empty()
+        && !unit.runs_once()
+        && !unit.triggered;
     match unit.active {
         Active::Inactive if unit.job.is_some() => None,
         _ if unit.load == Load::Masked => Some("the unit is masked"),
-        Active::Inactive if needs_to_run => None,
         Active::Inactive if unit.unmet => Some("a condition of the unit is not met"),
+        Active::Inactive if needs_to_run => None,
         Active::Inactive => Some("the unit is inactive"),
         _ => None,
     }
@@ -166,7 +168,8 @@ mod tests {
         for (unit, expected) in [
             (unit("enabled", as_is), None),
             (unit("enabled-runtime", as_is), None),
-            (unit("enabled", |it| it.unmet = true), None),
+            (unit("enabled", |it| it.unmet = true), Some(unmet)),
+            (unit("enabled", |it| it.invocation = "1".to_owned()), Some(inactive)),
             (unit("disabled", as_is), Some(inactive)),
             (unit("static", as_is), Some(inactive)),
             (unit("static", |it| it.unmet = true), Some(unmet)),
