@@ -33,6 +33,25 @@ pub fn is_unfit(c: char) -> bool {
     c.is_control() || !c.is_ascii() && is_unseen(c)
 }
 
+/// Whether a character has no place in a sentence that somebody writes: it drives what shows it, or hides or
+/// turns more than a sign. Others that are unfit pass there, since keyboards write some of them (as U+FE0F
+/// behind ⚠): they are cleaned where the sentence is shown. None comes to these later: what loaded once goes
+/// on to load.
+pub fn is_barred_from_sentences(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The first character of a text that is barred from sentences, as people write it down: `U+202E`.
+pub fn barred_from_sentence(text: &str) -> Option<String> {
+    let found = text.chars().find(|c| is_barred_from_sentences(*c))?;
+    Some(format!("U+{:04X}", u32::from(found)))
+}
+
 fn is_unseen(c: char) -> bool {
     let next = UNSEEN.partition_point(|(_, last)| *last < c);
     UNSEEN.get(next).is_some_and(|(first, _)| *first <= c)
@@ -168,6 +187,23 @@ mod tests {
         }
         // Of a sign that is to be shown in colours the sign stays.
         assert_eq!(one_line("⚠\u{fe0f} look: ⚠\u{fe0f}"), "⚠ look: ⚠");
+    }
+
+    #[test]
+    fn what_is_barred_from_sentences_is_unfit_and_what_keyboards_write_is_not_barred() {
+        let all = ('\0'..=char::MAX).filter(|c| is_barred_from_sentences(*c));
+        assert_eq!(all.clone().find(|c| !is_unfit(*c)), None);
+        // C0, C1 and DEL, and what was barred before the list of what nobody sees.
+        assert_eq!(all.count(), 65 + 3 + 5 + 7 + 16 + 1 + 3 + 128);
+        for passing in
+            "\u{34f}\u{180b}\u{180d}\u{180f}\u{2800}\u{3164}\u{fe0e}\u{fe0f}\u{e0100}\u{e01ef}"
+                .chars()
+        {
+            assert!(is_unfit(passing), "{passing:?}");
+            assert_eq!(barred_from_sentence(&format!("⚠{passing} look")), None);
+        }
+        assert_eq!(barred_from_sentence("⚠\u{fe0f} a\u{202e}\u{200b}"), Some("U+202E".into()));
+        assert_eq!(barred_from_sentence("a\nb"), Some("U+000A".into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::pattern::{MOST_ELEMENTS, Pattern};
 use crate::description::{Claim, Declarations, Description, SettingsDescription};
 use crate::schema::Schema;
-use crate::text::is_unfit;
+use crate::text::{barred_from_sentence, is_barred_from_sentences, quoted};
 use std::collections::BTreeSet;
 
 const MOST_CLAIMS: usize = 256;
@@ -33,7 +33,8 @@ pub fn validate_description(description: &Description) -> Result<(), String> {
             "the version {version:?} is no semantic version such as 1.4.0: {error}"
         ));
     }
-    if let Some((at, odd)) = summary.chars().enumerate().find(|(_, c)| is_unfit(*c)) {
+    let mut chars = summary.chars().enumerate();
+    if let Some((at, odd)) = chars.find(|(_, c)| is_barred_from_sentences(*c)) {
         let what = match odd {
             '\n' | '\r' => "a line break",
             odd if odd.is_control() => "a control character",
@@ -75,9 +76,12 @@ pub fn validate_declarations(declarations: &Declarations) -> Result<(), String> 
     }
     for reason in reasons {
         let fine = !reason.trim().is_empty() && reason.len() <= LONGEST_REASON;
-        if !fine || reason.chars().any(is_unfit) {
+        let barred = barred_from_sentence(reason);
+        if !fine || barred.is_some() {
+            let without = barred.map(|it| format!(", without {it}")).unwrap_or_default();
             return Err(format!(
-                "the reason {reason:?}: expected one line of {LONGEST_REASON} bytes at most"
+                "the reason {}: expected one line of {LONGEST_REASON} bytes at most{without}",
+                quoted(reason)
             ));
         }
     }
@@ -159,6 +163,26 @@ mod tests {
     fn a_good_description_is_taken() {
         assert_eq!(validate_description(&good()), Ok(()));
         assert_eq!(validate_description(&Description { settings: None, ..good() }), Ok(()));
+    }
+
+    #[test]
+    fn what_keyboards_write_may_stand_in_sentences_and_what_turns_text_may_not() {
+        let summary = "⚠\u{fe0f} asks first \u{e0100}\u{180b}\u{3164}";
+        let described = Description { summary: summary.into(), ..good() };
+        assert_eq!(validate_description(&described), Ok(()));
+        let declared = |reason: &str| {
+            validate_declarations(&Declarations {
+                reasons: vec![reason.into()],
+                ..Declarations::default()
+            })
+        };
+        assert_eq!(declared(summary), Ok(()));
+        let error = declared("⚠\u{fe0f} a\u{202e}b").expect_err("turned");
+        assert!(
+            error.contains(r"\u{fe0f} a\u{202e}b") && error.ends_with(", without U+202E"),
+            "{error}"
+        );
+        assert!(!declared("").expect_err("empty").contains("without"));
     }
 
     #[test]

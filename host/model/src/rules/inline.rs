@@ -6,7 +6,7 @@ use crate::claim::{Pattern, check_size};
 use crate::object_name;
 use crate::read::fields::{Fields, join, unknown};
 use crate::read::report::Report;
-use crate::text::is_unfit;
+use crate::text::barred_from_sentence;
 use crate::touch::{touch, touch_gently};
 use crate::unit_name::{is_template, is_unit_name};
 use crate::verdict::Layer;
@@ -223,8 +223,8 @@ fn read_reason<'v>(fields: &Fields<'v>, report: &mut Report) -> Option<&'v str> 
     let trimmed = reason.trim();
     let message = if trimmed.is_empty() {
         "is empty: leave it out, or say why".to_owned()
-    } else if trimmed.chars().any(is_unfit) {
-        "has to be one line of plain text".to_owned()
+    } else if let Some(barred) = barred_from_sentence(trimmed) {
+        format!("has to be one line of plain text, without {barred}")
     } else if trimmed.len() > LONGEST_REASON {
         format!("is longer than {LONGEST_REASON} bytes")
     } else {

@@ -537,9 +537,19 @@ fn is_bare(word: &str) -> bool {
     is_plain(word) && !word.contains('/')
 }
 
+/// Whether a word may be the value of the option before it. Behind `--` the command stands, and an option
+/// with `=` or with its value in the same word (`-n19`) has its value already.
 fn is_behind_option(words: &[&str], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| words.get(before));
-    before.is_some_and(|before| before.starts_with('-'))
+    before.is_some_and(|before| match before.strip_prefix("--") {
+        Some(long) => !long.is_empty() && !long.contains('='),
+        None => before.strip_prefix('-').is_some_and(|short| !has_value(short)),
+    })
+}
+
+/// Whether short options have a value in their word: what is no letter is hardly an option.
+fn has_value(short: &str) -> bool {
+    short.contains(|it: char| !it.is_ascii_alphabetic()) || matches!(short, "iL" | "oL" | "eL")
 }
 
 /// Whether a word is a program by its whole path.
