@@ -122,15 +122,19 @@ async fn a_node_that_was_away_while_its_pool_was_deleted_turns_back() {
         (order.stage == UpdateStage::Go).then_some(())
     })
     .await;
-    // As the garbage collector, that takes what the pool owns.
     cluster.api::<MachineConfigPool>().delete("worker", &Default::default()).await.unwrap();
+    // What the pool owns goes with it, be it by the garbage collector.
     let configs = cluster.api::<MachineConfig>();
-    for config in configs.list(&ListParams::default()).await.unwrap() {
-        let name = config.metadata.name.unwrap();
-        if name.starts_with("rendered-worker-") {
-            configs.delete(&name, &Default::default()).await.unwrap();
+    eventually("its configs are gone", async || {
+        let all = configs.list(&ListParams::default()).await.ok()?;
+        let names = all.into_iter().filter_map(|config| config.metadata.name);
+        let left: Vec<String> = names.filter(|it| it.starts_with("rendered-worker-")).collect();
+        for name in &left {
+            configs.delete(name, &Default::default()).await.ok();
         }
-    }
+        left.is_empty().then_some(())
+    })
+    .await;
     let mut agents = agents;
     agents[0].restart();
     is_given_back(&cluster, node).await;
