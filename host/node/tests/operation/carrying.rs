@@ -143,15 +143,10 @@ impl Bed {
     /// Carries it out until something is so, and then goes away as a process that is told to end.
     pub(crate) fn until(&self, to: &Documents, steps: &[Step], is_so: impl Fn() -> bool) {
         let order = self.order(to, steps);
-        let waiting = async {
-            while !is_so() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
         self.node(Arc::new(Unwatched), |node| {
             runtime().block_on(async {
                 tokio::select! {
-                    () = waiting => {}
+                    () = waits_until(&is_so) => {}
                     ended = node.carry_out(&order, true) => panic!("it ended: {ended:?}"),
                 }
             });
@@ -160,15 +155,10 @@ impl Bed {
 
     /// Goes on until something is so, and then goes away.
     pub(crate) fn until_on_the_way(&self, is_so: impl Fn() -> bool) {
-        let waiting = async {
-            while !is_so() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
         self.node(Arc::new(Unwatched), |node| {
             runtime().block_on(async {
                 tokio::select! {
-                    () = waiting => {}
+                    () = waits_until(&is_so) => {}
                     ended = node.go_on() => panic!("it ended: {ended:?}"),
                 }
             });
@@ -409,5 +399,11 @@ impl Bed {
             });
         });
         self.machine.wait_for_end().unwrap()
+    }
+}
+
+async fn waits_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -61,7 +61,8 @@ fn a_machine_that_goes_down_with_the_old_config_too_is_said_to_be_degraded_and_i
 
 #[test]
 fn a_node_that_is_not_well_goes_back_although_somebody_changed_a_name_meanwhile() {
-    let bed = Bed::with("one", &unit_with("/bin/true"));
+    let mut bed = Bed::with("one", &unit_with("/bin/true"));
+    bed.terms.proof = 5;
     let file = r#"{"path": "/etc/b.conf", "contents": {"source": "data:,ours"}},"#;
     assert_eq!(bed.until_it_boots(&config_with("bad", file, ""), &restart()), End::Reboot);
     bed.boot();
