@@ -2,210 +2,13 @@
 //! program or a script does is its owner's affair.
 
 use super::directives::is_known_property;
-use super::expanded::{has_braces, is_spread, may_be_program, may_be_the_kernels};
+use super::expanded::{has_braces, is_spread, may_be_program};
+use super::kernel;
+use super::programs::{
+    ALSO_VERBS, AT_ONCE, BY_ARGUMENTS, COMMAND_OPTIONS, ENDING, FEEDING, KEYWORDS, LOADERS,
+    LOOKING, METHODS, PRINTING, READING, SHELLS, UNMISTAKABLE, WRAPPERS,
+};
 use super::systemctl::{self, BACKTICK, units_of};
-
-/// The programs by which the system ends or sleeps, whatever stands behind them.
-const ENDING: [&str; 14] = [
-    "reboot",
-    "poweroff",
-    "halt",
-    "shutdown",
-    "telinit",
-    "init",
-    "kexec",
-    "killall5",
-    "rtcwake",
-    "systemd-sleep",
-    "systemd-shutdown",
-    "pm-suspend",
-    "pm-hibernate",
-    "stonith_admin",
-];
-
-/// Those of them whose names other programs have as verbs of their own (`redis-cli shutdown`, `kubeadm
-/// init`).
-const ALSO_VERBS: [&str; 3] = ["shutdown", "init", "kexec"];
-
-/// The methods on the bus by which the system ends, or another unit is started or
-/// stopped.
-const METHODS: [&str; 14] = [
-    "Reboot",
-    "PowerOff",
-    "Halt",
-    "KExec",
-    "Suspend",
-    "Hibernate",
-    "HybridSleep",
-    "Sleep",
-    "ScheduleShutdown",
-    "SwitchRoot",
-    "Exit",
-    "Isolate",
-    "Unit",
-    "rpmostree",
-];
-
-/// Programs that run another command, which stands somewhere behind them. A program that is not listed
-/// counts as one of them where a word behind it is a program that ends the system. Behind those that are
-/// listed, a variable in the place of the command counts too: only whoever runs it can tell what it is.
-const WRAPPERS: [&str; 74] = [
-    "exec",
-    "env",
-    "sudo",
-    "nohup",
-    "setsid",
-    "timeout",
-    "nice",
-    "ionice",
-    "chroot",
-    "nsenter",
-    "systemd-run",
-    "stdbuf",
-    "flock",
-    "unshare",
-    "runuser",
-    "su",
-    "time",
-    "xargs",
-    "busybox",
-    "toybox",
-    "command",
-    "builtin",
-    "eval",
-    "trap",
-    "watch",
-    "taskset",
-    "chrt",
-    "setpriv",
-    "pkexec",
-    "run0",
-    "doas",
-    "systemd-inhibit",
-    "systemd-cat",
-    "script",
-    "strace",
-    "prlimit",
-    "numactl",
-    "find",
-    "parallel",
-    "unbuffer",
-    "at",
-    "batch",
-    "ssh",
-    "capsh",
-    "dumb-init",
-    "tini",
-    "catatonit",
-    "machinectl",
-    "coproc",
-    "systemd-mount",
-    "setarch",
-    "linux32",
-    "linux64",
-    "i386",
-    "x86_64",
-    "choom",
-    "uclampset",
-    "chronic",
-    "openvt",
-    "bwrap",
-    "firejail",
-    "cgexec",
-    "sg",
-    "systemd-socket-activate",
-    "start-stop-daemon",
-    "gosu",
-    "su-exec",
-    "setuidgid",
-    "s6-setuidgid",
-    "chpst",
-    "softlimit",
-    "fakeroot",
-    "dbus-run-session",
-    "ltrace",
-];
-
-/// How the names of the dynamic loader begin, which runs the program behind it.
-const LOADERS: [&str; 3] = ["ld-linux", "ld64.so", "ld.so"];
-
-/// Those that take more words for the command from elsewhere.
-const FEEDING: [&str; 2] = ["xargs", "parallel"];
-
-/// Beside shells, those that take whole commands from a pipe, or may.
-const READING: [&str; 7] = ["at", "batch", "su", "ssh", "nsenter", "unshare", "chroot"];
-
-/// What prints its words.
-const PRINTING: [&str; 2] = ["echo", "printf"];
-
-/// Options of them whose value is a command, also where they are cut short.
-const COMMAND_OPTIONS: [&str; 4] = ["--command", "--session-command", "--exec", "--startas"];
-
-/// Programs that run no other command: they print words, look at files or move them, or note what the system
-/// does. And words of a shell behind which no command stands.
-const LOOKING: [&str; 48] = [
-    "echo",
-    "printf",
-    "logger",
-    "wall",
-    "mail",
-    "systemd-notify",
-    "systemd-update-utmp",
-    "journalctl",
-    "last",
-    "test",
-    "[",
-    "[[",
-    "for",
-    "case",
-    "export",
-    "set",
-    "read",
-    "local",
-    "return",
-    "grep",
-    "egrep",
-    "fgrep",
-    "cat",
-    "head",
-    "tail",
-    "ls",
-    "stat",
-    "file",
-    "which",
-    "type",
-    "rpm",
-    "auditctl",
-    "sha256sum",
-    "readlink",
-    "realpath",
-    "basename",
-    "chmod",
-    "chown",
-    "chcon",
-    "restorecon",
-    "touch",
-    "mkdir",
-    "rm",
-    "ln",
-    "cp",
-    "mv",
-    "install",
-    "true",
-];
-
-/// Those of them behind which the command stands at once, if no option does.
-const AT_ONCE: [&str; 9] =
-    ["exec", "nohup", "setsid", "command", "builtin", "env", "sudo", "systemd-cat", "time"];
-
-/// What runs the word behind its option `-c` as a command.
-const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "rbash"];
-
-/// What stands before a command in a shell.
-const KEYWORDS: [&str; 9] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{"];
-
-/// Where the kernel takes commands from root, by which the system ends or sleeps.
-const KERNEL: [&str; 4] = ["/sysrq", "sysrq-trigger", "/sys/power/", "/dev/watchdog"];
 
 const QUOTES: [char; 2] = ['"', '\''];
 /// What a shell takes out of words.
@@ -220,31 +23,6 @@ const MOST_WORDS: usize = 512;
 /// counts as the worst.
 const MOST_PROGRAMS: usize = 16;
 
-/// Programs that end the system by what stands behind them.
-const BY_ARGUMENTS: [&str; 18] = [
-    "systemctl",
-    "loginctl",
-    "rpm-ostree",
-    "ostree",
-    "bootc",
-    "dnf",
-    "dnf5",
-    "yum",
-    "leapp",
-    "transactional-update",
-    "busctl",
-    "dbus-send",
-    "gdbus",
-    "varlinkctl",
-    "kill",
-    "pkill",
-    "killall",
-    "ipmitool",
-];
-
-/// Those of them whose names are hardly anything else where they stand behind another program.
-const UNMISTAKABLE: [&str; 5] = ["systemctl", "loginctl", "rpm-ostree", "bootc", "busctl"];
-
 /// What stands for something that only who runs the command can tell.
 const UNKNOWN: [char; 2] = ['%', '$'];
 
@@ -256,8 +34,8 @@ pub(super) fn reaches_the_kernel(text: &str) -> bool {
 /// Of a text without what a shell takes out.
 fn bare_reaches_the_kernel(text: &str) -> bool {
     let is_spread = text.contains(['*', '?', '[', '{', '$', BACKTICK]);
-    KERNEL.iter().any(|place| text.contains(place))
-        || is_spread && in_commands(text).split_whitespace().any(may_be_the_kernels)
+    kernel::is_named_in(text)
+        || is_spread && in_commands(text).split_whitespace().any(kernel::may_be_the_kernels)
 }
 
 /// Whether a command line is one that ends the system.

@@ -1,36 +1,15 @@
 //! What a shell makes of a word with globs, with braces, and with what it puts in the place of a part.
 
-use std::iter;
-
-use super::systemctl::BACKTICK;
-use crate::path::clean;
-
 /// What a shell makes names of files of, or several words.
-const SPECIAL: [char; 4] = ['*', '?', '[', '{'];
+pub(super) const SPECIAL: [char; 4] = ['*', '?', '[', '{'];
 
 /// A longer word is not looked into, nor is one with more alternatives: they count as the worst that
 /// they could be.
-const LONGEST: usize = 256;
+pub(super) const LONGEST: usize = 256;
 const MOST_ALTERNATIVES: usize = 8;
 
 /// Of a word that may be a path of more words than these it does not matter what stands in its braces.
 const MOST_WORDS: usize = 32;
-
-/// So many letters say which path is meant behind a variable that may be empty.
-const FEWEST_LETTERS: usize = 4;
-
-/// Where the kernel takes commands from root, by which the system ends or sleeps.
-const KERNEL: [&str; 9] = [
-    "/proc/sysrq-trigger",
-    "/proc/sys/kernel/sysrq",
-    "/sys/power/autosleep",
-    "/sys/power/disk",
-    "/sys/power/resume",
-    "/sys/power/state",
-    "/dev/watchdog",
-    "/dev/watchdog0",
-    "/dev/watchdog1",
-];
 
 /// Where the programs of a system are.
 const PROGRAMS: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
@@ -57,46 +36,9 @@ pub(super) fn may_be_program<'n>(word: &str, mut names: impl Iterator<Item = &'n
     PROGRAMS.iter().any(|place| may_be(directory, place)) && names.any(|name| may_be(program, name))
 }
 
-/// Whether a shell may make a path of a word at which the kernel takes commands.
-pub(super) fn may_be_the_kernels(word: &str) -> bool {
-    if !word.contains('/') {
-        return false;
-    }
-    let word = without_variables(word);
-    let begins_as_one =
-        |word: &str, least: usize| paths(word).any(|path| begins_as_the_kernels(path, least));
-    // All paths begin with `/`: that is enough of a word only, and not of a piece of one.
-    let least = if word.starts_with('/') { 1 } else { 2 };
-    if word.len() > LONGEST {
-        return begins_as_one(&word, least);
-    }
-    let word = with_plain_classes(&word);
-    let is_one = |word: &String| paths(word).any(is_the_kernels);
-    match words_of(&word) {
-        Some(words) => words.iter().any(is_one),
-        // It is not known which: any text may stand there.
-        None => match with_stars_for_braces(&word) {
-            Some(starred) => is_one(&starred) || begins_as_one(&word, 2),
-            None => begins_as_one(&word, least),
-        },
-    }
-}
-
-/// A word with a backtick in the place of each variable, as there is for what a command prints.
-fn without_variables(word: &str) -> String {
-    let mut out = String::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((before, behind)) = rest.split_once('$') {
-        out.push_str(before);
-        out.push(BACKTICK);
-        rest = behind_variable(behind);
-    }
-    out + rest
-}
-
 /// A word with `?` for each class of characters that the library does not read as a shell does, such as
 /// `[[:lower:]]`.
-fn with_plain_classes(word: &str) -> String {
+pub(super) fn with_plain_classes(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     let mut rest = word;
     while let Some((before, behind)) = rest.split_once('[') {
@@ -139,7 +81,7 @@ fn end_of_class(text: &str) -> Option<usize> {
 
 /// The words that a shell makes of one with braces, with a star for a sequence (`{1..9}`). None: they are too
 /// many.
-fn words_of(word: &str) -> Option<Vec<String>> {
+pub(super) fn words_of(word: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut open = vec![word.to_owned()];
     while let Some(word) = open.pop() {
@@ -158,7 +100,7 @@ fn words_of(word: &str) -> Option<Vec<String>> {
 }
 
 /// A word with a star for all braces. None: a slash stands in them.
-fn with_stars_for_braces(word: &str) -> Option<String> {
+pub(super) fn with_stars_for_braces(word: &str) -> Option<String> {
     let mut word = word.to_owned();
     while let Some((before, inner, behind)) = innermost(&word, |_| true) {
         if inner.contains('/') {
@@ -186,118 +128,6 @@ fn innermost(word: &str, is_meant: impl Fn(&str) -> bool) -> Option<(&str, &str,
         }
     }
     None
-}
-
-/// The paths from the root in a word, in which variables may stand before the first slash: at its begin, and
-/// behind a redirection, an assignment (`of=/path`), a type (`file:/path`) or a short option. What stands
-/// behind `://` is no path.
-fn paths(word: &str) -> impl Iterator<Item = &str> {
-    let may_begin = |text: &str| text.starts_with(['/', BACKTICK]);
-    let mut rest = Some(word);
-    let mut is_address = false;
-    iter::from_fn(move || {
-        let path = rest?;
-        let behind = |at: usize| path.get(at + 1..).unwrap_or_default();
-        let next = path.match_indices(['>', '<', '=', ':']).find(|(at, _)| may_begin(behind(*at)));
-        let was_address = is_address;
-        is_address = next.is_some_and(|(at, found)| {
-            let is_file = path.get(..at).is_some_and(|before| before.ends_with("file"));
-            found == ":" && behind(at).starts_with("//") && !is_file
-        });
-        rest = next.map(|(at, _)| behind(at));
-        let path = next.and_then(|(at, _)| path.get(..at)).unwrap_or(path);
-        Some(if was_address { "" } else { behind_short_option(path) })
-    })
-    .filter(|path| path.trim_start_matches(BACKTICK).starts_with('/'))
-}
-
-/// The value that stands in one word with a short option, as in `-o/path`; any other text stays.
-fn behind_short_option(text: &str) -> &str {
-    let value = text
-        .strip_prefix('-')
-        .and_then(|option| option.strip_prefix(|it: char| it.is_ascii_alphabetic()));
-    value.unwrap_or(text)
-}
-
-/// Whether a path that is more than is looked into begins as one at which the kernel takes commands, with so
-/// many bytes at least.
-fn begins_as_the_kernels(path: &str, least: usize) -> bool {
-    let path = path.trim_start_matches(BACKTICK);
-    let end = path.find(|it| it == BACKTICK || SPECIAL.contains(&it));
-    let start = end.and_then(|end| path.get(..end)).unwrap_or_default();
-    start.len() >= least && KERNEL.iter().any(|place| place.starts_with(start))
-}
-
-/// Whether a path without braces may be one at which the kernel takes commands.
-fn is_the_kernels(path: &str) -> bool {
-    let from_root = path.trim_start_matches(BACKTICK);
-    let pieces: Vec<String> = from_root.split('/').map(with_stars).collect();
-    let glob = clean(&pieces.join("/"));
-    if glob.contains(['{', '}']) || fast_glob::validate(&*glob).is_err() {
-        return false;
-    }
-    let letters = |text: &str| text.chars().filter(char::is_ascii_alphabetic).count();
-    // All is meant, and nothing certain.
-    if letters(&glob) == 0 {
-        return false;
-    }
-    if from_root.len() < path.len() {
-        // What stands before it is hardly empty, unless it says which path is meant.
-        let first = glob.split('/').nth(1).unwrap_or_default();
-        if letters(first) == 0 || letters(&glob) < FEWEST_LETTERS {
-            return false;
-        }
-    }
-    KERNEL.iter().any(|place| fast_glob::glob_match(&*glob, place) && is_meant(&glob, place))
-}
-
-/// Whether a glob that a place matches says something of its name, and does not mean all devices or all
-/// that is in `/proc`.
-fn is_meant(glob: &str, place: &str) -> bool {
-    let Some(name) = place.strip_prefix("/dev/").or_else(|| place.strip_prefix("/proc/")) else {
-        return true;
-    };
-    let last = glob.rsplit('/').next().unwrap_or_default();
-    name.contains('/') || last.contains(|it: char| !it.is_ascii_digit() && name.contains(it))
-}
-
-/// A part of a path with a star for all that only whoever runs the command can tell. If that is all of it,
-/// it stays: it is the name of something else, as in `/proc/$PID`.
-fn with_stars(part: &str) -> String {
-    if part.trim_matches(BACKTICK).is_empty() {
-        return part.to_owned();
-    }
-    let mut out = String::with_capacity(part.len());
-    // Two stars that somebody wrote stand for directories, too. A variable beside a star makes none of it.
-    let mut is_own = true;
-    for char in part.chars() {
-        match char {
-            BACKTICK if out.ends_with('*') => (),
-            BACKTICK => {
-                out.push('*');
-                is_own = false;
-            }
-            '*' if !is_own && out.ends_with('*') => (),
-            char => {
-                out.push(char);
-                is_own = true;
-            }
-        }
-    }
-    out
-}
-
-/// What follows the name of a variable, which stands behind a `$`.
-fn behind_variable(text: &str) -> &str {
-    if let Some(name) = text.strip_prefix('{') {
-        return name.split_once('}').map_or("", |(_, behind)| behind);
-    }
-    let is_of_names = |it: char| it.is_ascii_alphanumeric() || it == '_';
-    let behind = text.trim_start_matches(is_of_names);
-    match behind.len() == text.len() {
-        true => behind.strip_prefix(['$', '?', '!', '#', '*', '@', '-']).unwrap_or(behind),
-        false => behind,
-    }
 }
 
 /// Whether a word is this name, or a shell may make it of that.
