@@ -245,7 +245,9 @@ tests_of_others() {
 tests_of_cluster() {
   local threads=$1
   shift
-  cargo_for_tests test --no-fail-fast "${selection[@]}" "$@" -- --nocapture --test-threads "$threads"
+  # With the binary also where only tests of another package are run: for those alone cargo would
+  # build nearly everything once more.
+  cargo_for_tests test --no-fail-fast "${selection[@]}" --bin tread "$@" -- --nocapture --test-threads "$threads"
 }
 
 # What the suite cluster builds, in `selection`, `targets` and `of_bed`; some of its programs are named
