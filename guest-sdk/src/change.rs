@@ -119,7 +119,8 @@ pub enum State {
     File(File),
     /// Of `unit:NAME`.
     Unit(Unit),
-    /// Of `ssh-keys:USER`, `kernel-arguments` (in order) and `extensions` (sorted).
+    /// Of `ssh-keys:USER`, `kernel-arguments` (in order) and `extensions` (sorted). Without items it is
+    /// [`State::Absent`].
     List(Vec<String>),
     /// Of `kernel-type`, `os-image`, and `password:USER` where the policy may see it.
     Text(String),

@@ -1,6 +1,6 @@
 //! Which lines and which keys differ between two texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines that differ between two texts.
 ///
@@ -127,7 +127,9 @@ pub struct Key<'a> {
 /// or of `key value` lines (`separator` `' '`, which stands for any white
 /// space). Blank lines and those that start with `#` or `;` are left out, a
 /// line `[section]` puts its name before the keys below it. Only the keys that
-/// differ are returned, in the order of their names.
+/// differ are returned, in the order of their names: those with other values, and
+/// those that stand in another order within their section, or below another line of
+/// several `[section]`, with all that stand between the first and the last of these.
 ///
 /// ```
 /// use tread_guest_sdk::diff;
@@ -137,20 +139,54 @@ pub struct Key<'a> {
 /// assert_eq!((&keys[0].before[..], &keys[0].after[..]), (&["10"][..], &["20"][..]));
 /// ```
 pub fn keys<'a>(before: &'a str, after: &'a str, separator: char) -> Vec<Key<'a>> {
-    let mut all: BTreeMap<String, (Vec<&'a str>, Vec<&'a str>)> = BTreeMap::new();
-    read(before, separator, |key, value| all.entry(key).or_default().0.push(value));
-    read(after, separator, |key, value| all.entry(key).or_default().1.push(value));
-    all.into_iter()
-        .filter(|(_, (before, after))| before != after)
-        .map(|(key, (before, after))| Key { key, before, after })
-        .collect()
+    let (before, after) = (read(before, separator), read(after, separator));
+    let mut all: BTreeMap<(&str, &str), Values<'a>> = BTreeMap::new();
+    for line in &before {
+        all.entry((line.section, line.key)).or_default().0.push(line.value);
+    }
+    for line in &after {
+        all.entry((line.section, line.key)).or_default().1.push(line.value);
+    }
+    let same: BTreeSet<(&str, &str)> =
+        all.iter().filter(|(_, (before, after))| before == after).map(|(key, _)| *key).collect();
+    let has_its_values = |line: &&Line<'_>| same.contains(&(line.section, line.key));
+    let moved = moved(
+        places(before.iter().filter(has_its_values)),
+        &places(after.iter().filter(has_its_values)),
+    );
+    let mut keys: Vec<Key<'a>> = all
+        .into_iter()
+        .filter(|(key, (before, after))| before != after || moved.contains(key))
+        .map(|((section, key), (before, after))| {
+            let key = match section {
+                "" => key.to_string(),
+                section => format!("{section}.{key}"),
+            };
+            Key { key, before, after }
+        })
+        .collect();
+    keys.sort_by(|one, other| one.key.cmp(&other.key));
+    keys
 }
 
-fn read<'a>(text: &'a str, separator: char, mut each: impl FnMut(String, &'a str)) {
-    let mut section = "";
+/// The values of a key before and after.
+type Values<'a> = (Vec<&'a str>, Vec<&'a str>);
+
+/// A line with a key, below a line `[section]`, which is the one with this number.
+struct Line<'a> {
+    section: &'a str,
+    header: usize,
+    key: &'a str,
+    value: &'a str,
+}
+
+fn read(text: &str, separator: char) -> Vec<Line<'_>> {
+    let (mut section, mut header) = ("", 0);
+    let mut lines = Vec::new();
     for line in meaningful(text, &["#", ";"]) {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             section = name.trim();
+            header += 1;
             continue;
         }
         let halves = if separator == ' ' {
@@ -159,10 +195,40 @@ fn read<'a>(text: &'a str, separator: char, mut each: impl FnMut(String, &'a str
             line.split_once(separator)
         };
         let (key, value) = halves.unwrap_or((line, ""));
-        let (key, value) = (key.trim_end(), value.trim_start());
-        let key = if section.is_empty() { key.to_string() } else { format!("{section}.{key}") };
-        each(key, value);
+        lines.push(Line { section, header, key: key.trim_end(), value: value.trim_start() });
     }
+    lines
+}
+
+/// The lines of each section: below which of its headers each stands, and what it says.
+type Places<'a> = BTreeMap<&'a str, Vec<(usize, &'a str, &'a str)>>;
+
+fn places<'l, 'a: 'l>(lines: impl Iterator<Item = &'l Line<'a>>) -> Places<'a> {
+    let mut places = Places::new();
+    let mut headers: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for line in lines {
+        let (count, last) = headers.entry(line.section).or_insert((0, line.header));
+        if *last != line.header {
+            (*count, *last) = (*count + 1, line.header);
+        }
+        places.entry(line.section).or_default().push((*count, line.key, line.value));
+    }
+    places
+}
+
+/// The keys that stand in another order, or below another header of the same name.
+fn moved<'a>(before: Places<'a>, after: &Places<'a>) -> BTreeSet<(&'a str, &'a str)> {
+    let mut moved = BTreeSet::new();
+    for (section, before) in before {
+        let Some(after) = after.get(section) else { continue };
+        let pairs = || before.iter().zip(after);
+        let is_same = |(one, other): &(_, _)| one == other;
+        let begin = pairs().take_while(is_same).count();
+        let end = before.len() - pairs().rev().take_while(is_same).count();
+        let between = before.get(begin..end).unwrap_or_default();
+        moved.extend(between.iter().map(|(_, key, _)| (section, *key)));
+    }
+    moved
 }
 
 #[cfg(test)]
@@ -195,6 +261,45 @@ mod tests {
         let names: Vec<_> = keys.iter().map(|key| key.key.as_str()).collect();
         assert_eq!(names, ["Journal.Storage", "Other.New"]);
         assert!(keys[1].before.is_empty());
+    }
+
+    #[test]
+    fn a_key_that_changes_places_or_sections_is_one_that_differs() {
+        for (before, after, separator, differ) in [
+            (
+                "[Timer]\nOnBootSec=15min\nOnCalendar=\n",
+                "[Timer]\nOnCalendar=\nOnBootSec=15min\n",
+                '=',
+                &["Timer.OnBootSec", "Timer.OnCalendar"][..],
+            ),
+            (
+                "[Route]\nDestination=a\nMetric=5\n[Route]\nDestination=b\n",
+                "[Route]\nDestination=a\n[Route]\nDestination=b\nMetric=5\n",
+                '=',
+                &["Route.Destination", "Route.Metric"],
+            ),
+            (
+                "[Route]\nDestination=a\n[Route]\nDestination=b\n",
+                "[Route]\nDestination=a\nDestination=b\n",
+                '=',
+                &["Route.Destination"],
+            ),
+            (
+                "PermitRootLogin no\nMatch user a\nX11Forwarding no",
+                "Match user a\nPermitRootLogin no\nX11Forwarding no",
+                ' ',
+                &["Match", "PermitRootLogin"],
+            ),
+            ("[a]\nb.c=1", "[a.b]\nc=1", '=', &["a.b.c", "a.b.c"]),
+            // What comes, goes and changes moves nothing else; nor do whole sections.
+            ("a=1\nb=1\nc=1", "n=1\nb=1\na=2\nc=1", '=', &["a", "n"]),
+            ("[A]\na=1\n[B]\nb=1", "[B]\nb=1\n[A]\na=1", '=', &[]),
+            ("[A]\nx=1\n[A]\na=1", "[A]\na=1", '=', &["A.x"]),
+        ] {
+            let found: Vec<String> =
+                keys(before, after, separator).into_iter().map(|key| key.key).collect();
+            assert_eq!(found, differ, "{before:?} → {after:?}");
+        }
     }
 
     #[test]

@@ -83,7 +83,8 @@ pub fn unit_state(text: &str) -> State {
     })
 }
 
-/// A change of a list: `kernel-arguments`, `extensions` or `ssh-keys:USER`.
+/// A change of a list: `kernel-arguments`, `extensions` or `ssh-keys:USER`. Without items it is absent,
+/// as tread has it.
 ///
 /// ```
 /// use tread_guest_sdk::test;
@@ -91,18 +92,25 @@ pub fn unit_state(text: &str) -> State {
 /// assert_eq!(change.after.as_list().len(), 2);
 /// ```
 pub fn list(id: &str, before: &[&str], after: &[&str]) -> Change {
-    let state = |items: &[&str]| State::List(items.iter().map(ToString::to_string).collect());
+    let state = |items: &[&str]| match items {
+        [] => State::Absent,
+        items => State::List(items.iter().map(ToString::to_string).collect()),
+    };
     Change { id: id.to_string(), before: state(before), after: state(after) }
 }
 
-/// A change of a text: `kernel-type`, `os-image` or `password:USER`.
+/// A change of a text: `kernel-type`, `os-image` or `password:USER`. An empty one is absent, as tread has
+/// it.
 ///
 /// ```
 /// use tread_guest_sdk::test;
 /// assert_eq!(test::text("kernel-type", "default", "realtime").after.as_text(), Some("realtime"));
 /// ```
 pub fn text(id: &str, before: &str, after: &str) -> Change {
-    let state = |text: &str| State::Text(text.to_string());
+    let state = |text: &str| match text {
+        "" => State::Absent,
+        text => State::Text(text.to_string()),
+    };
     Change { id: id.to_string(), before: state(before), after: state(after) }
 }
 
@@ -261,6 +269,14 @@ mod tests {
         fn classify((): &(), _: &Change, _: &Context<'_>) -> Verdict {
             Verdict::abstain()
         }
+    }
+
+    #[test]
+    fn what_is_empty_is_absent_as_tread_offers_it() {
+        let keys = list("ssh-keys:core", &["a"], &[]);
+        assert_eq!((keys.edit(), &keys.after), (crate::Edit::Removed, &State::Absent));
+        let image = text("os-image", "", "a");
+        assert_eq!((image.edit(), &image.before), (crate::Edit::Added, &State::Absent));
     }
 
     #[test]

@@ -22,7 +22,8 @@ const TYPES: [&str; 11] = [
 const GENTLE: [&str; 5] = ["service", "socket", "path", "timer", "mount"];
 
 /// The units that carry plans out on a node.
-const OWN: [&str; 4] = [
+const OWN: [&str; 5] = [
+    "tread-boot.service",
     "tread-operation.service",
     "tread-resume.service",
     "tread-settle.service",

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_carries_plans_out_is_touched_by_nobody() {
-        for name in ["operation", "resume", "settle", "watch"] {
+        for name in ["boot", "operation", "resume", "settle", "watch"] {
             let name = format!("tread-{name}.service");
             assert!(touch(&name).is_err_and(|why| why.contains("never end")), "{name}");
             assert!(touch_gently(&name).is_err(), "{name}");

@@ -6,7 +6,8 @@
 
 use crate::anchors;
 use crate::state::{bytes, is_gone};
-use tread_guest_sdk::{Action, Change, State, Verdict};
+use std::iter;
+use tread_guest_sdk::{Action, Change, Content, State, Unit, Verdict};
 
 const UNIT: &str = "iri-registry.service";
 const DIRECTORY: &str = "/etc/iri-registry/";
@@ -19,6 +20,7 @@ pub(crate) const NO_CERTIFICATE: &str = "this file holds no certificate in PEM; 
 pub(crate) const NO_KEY: &str = "this file holds no private key in PEM; the internal release image registry would not start with it, and pulls from it would fail. Correct it";
 pub(crate) const SCRIPT_READ: &str =
     "the script runs when the internal release image registry starts";
+pub(crate) const SCRIPT_NOT_RUN: &str = "nobody may run this script, without which the internal release image registry does not start; make it executable";
 pub(crate) const SCRIPT_GONE: &str = "the script runs when the internal release image registry starts, which does not start without it; then a pull that worked fails";
 
 pub(crate) fn is_file(path: &str) -> bool {
@@ -44,7 +46,15 @@ pub(crate) fn script(change: &Change) -> Verdict {
     if is_gone(&change.after) {
         return goes(change, SCRIPT_READ, SCRIPT_GONE);
     }
+    let was_run = is_gone(&change.before) || may_be_run(&change.before);
+    if was_run && !may_be_run(&change.after) {
+        return Verdict::refuse(SCRIPT_NOT_RUN);
+    }
     Verdict::restart(UNIT, SCRIPT_READ)
+}
+
+fn may_be_run(state: &State) -> bool {
+    matches!(state, State::File(file) if file.mode & 0o111 != 0)
 }
 
 fn goes(change: &Change, nothing_was: &str, why: &str) -> Verdict {
@@ -65,6 +75,8 @@ enum Turned {
 
 fn turned(state: &State) -> Turned {
     match state.as_unit() {
+        // OpenShift's own way to turn it off: it runs once, does nothing, and is enabled.
+        Some(unit) if runs_once(unit) => Turned::Off,
         Some(unit) if !unit.masked => match unit.enabled {
             Some(true) => Turned::On,
             Some(false) => Turned::Off,
@@ -72,6 +84,14 @@ fn turned(state: &State) -> Turned {
         },
         _ => Turned::Off,
     }
+}
+
+/// Whether it is over once it has run: the last `Type=` says so.
+fn runs_once(unit: &Unit) -> bool {
+    let texts = iter::once(&unit.contents).chain(unit.dropins.iter().map(|it| &it.contents));
+    let lines = texts.filter_map(Content::text).flat_map(str::lines);
+    let types = lines.filter_map(|line| line.trim().strip_prefix("Type")?.trim().strip_prefix('='));
+    types.last().is_some_and(|last| last.trim() == "oneshot")
 }
 
 /// A restart makes a running registry take its new unit. It neither starts one

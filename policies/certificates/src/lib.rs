@@ -66,7 +66,7 @@ impl Policy for Certificates {
         )
         .with_unchanged(),
         Claim::on("file:/etc/iri-registry/**", Effect::Restart, Effect::Refuse),
-        Claim::on("file:/usr/local/bin/load-registry-image.sh", Effect::Restart, Effect::Drain),
+        Claim::on("file:/usr/local/bin/load-registry-image.sh", Effect::Restart, Effect::Refuse),
         Claim::on("unit:iri-registry.service", Effect::Restart, Effect::Reboot),
         Claim::on("file:/etc/{docker,containers}/certs.d/**", Effect::None, Effect::Refuse)
             .with_unchanged(),
@@ -91,6 +91,7 @@ impl Policy for Certificates {
         iri::NO_CERTIFICATE,
         iri::NO_KEY,
         iri::SCRIPT_READ,
+        iri::SCRIPT_NOT_RUN,
         iri::SCRIPT_GONE,
         hosts::READ,
         hosts::NOT_READ,

@@ -607,6 +607,44 @@ fn an_anchor_that_may_not_be_read_reboots() {
 }
 
 #[test]
+fn a_script_that_nobody_can_run_is_refused() {
+    let mode = |mode: u32| {
+        let State::File(mut file) = test::file_state("#!/bin/bash\n") else { panic!("no file") };
+        file.mode = mode;
+        State::File(file)
+    };
+    let turned = |before: u32, after: u32| {
+        let id = format!("file:{IRI_SCRIPT}");
+        test::verdict::<Certificates>(Change { id, before: mode(before), after: mode(after) })
+    };
+    let refused = turned(0o755, 0o644);
+    assert_eq!(refused.effect(), Some(Effect::Refuse), "{}", refused.reason());
+    assert!(refused.reason().contains("make it executable"), "{}", refused.reason());
+    for (before, after) in [(0o755, 0o700), (0o644, 0o755)] {
+        assert_eq!(turned(before, after).actions(), [Action::restart(IRI)]);
+    }
+}
+
+#[test]
+fn a_registry_that_openshift_had_disabled_boots_when_it_comes_back() {
+    const DISABLED: &str = "[Unit]\nDescription=x\n[Service]\nType=oneshot\nExecStart=/bin/true\n";
+    const RUNS: &str =
+        "[Service]\nExecStart=/usr/bin/podman run a\n[Install]\nWantedBy=multi-user.target\n";
+    let unit = |text: &str| {
+        let State::Unit(mut unit) = test::unit_state(text) else { panic!("no unit") };
+        unit.enabled = Some(true);
+        State::Unit(unit)
+    };
+    let turned = |before: &str, after: &str| {
+        actions(Change { id: format!("unit:{IRI}"), before: unit(before), after: unit(after) })
+    };
+    assert_eq!(turned(DISABLED, RUNS), [Action::Reboot]);
+    assert_eq!(turned(RUNS, DISABLED), [Action::Reboot]);
+    let again = DISABLED.replace("oneshot", "oneshot\nType = simple");
+    assert_eq!(turned(&again, RUNS), [Action::restart(IRI), Action::DaemonReload]);
+}
+
+#[test]
 fn the_registrys_unit_restarts_and_reboots_when_it_is_turned_on_or_off() {
     let restart = [Action::restart(IRI), Action::DaemonReload];
     assert_eq!(actions(test::unit(IRI, "[Service]", "[Unit]")), restart);

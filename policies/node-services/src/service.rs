@@ -94,7 +94,7 @@ const CRIO_SECTIONS: [&str; 7] =
 /// their monitors meet CRI-O, such as `container_exits_dir`, and what is taken away from
 /// them when CRI-O starts or they stop: their classes (`rdt_config_file`), their processors
 /// (`shared_cpuset`, `irqbalance_config_file`) and their ports (`disable_hostport_mapping`).
-const CRIO_RUNTIME_RESTART: [&str; 40] = [
+const CRIO_RUNTIME_RESTART: [&str; 39] = [
     "absent_mount_sources_to_reject",
     "add_inheritable_capabilities",
     "additional_devices",
@@ -132,22 +132,17 @@ const CRIO_RUNTIME_RESTART: [&str; 40] = [
     "read_only",
     "seccomp_profile",
     "seccomp_use_default_when_empty",
-    "separate_pull_cgroup",
     "timezone",
     "workloads",
 ];
-const CRIO_IMAGE_RESTART: [&str; 5] = [
-    "auto_reload_registries",
-    "big_files_temporary_dir",
-    "image_volumes",
-    "oci_artifact_mount_support",
-    "pinned_images",
-];
+const CRIO_IMAGE_RESTART: [&str; 4] =
+    ["auto_reload_registries", "image_volumes", "oci_artifact_mount_support", "pinned_images"];
 /// How long a pull may make no progress before it is cancelled. Without it, and with zero, none is.
 pub(crate) const PULL_TIMEOUT: [&str; 2] = ["image", "pull_progress_timeout"];
-/// With which images, secrets, keys and signatures pulls succeed.
-const CRIO_RUNTIME_DRAIN: [&str; 1] = ["decryption_keys_path"];
-const CRIO_IMAGE_DRAIN: [&str; 5] = [
+/// With which images, secrets, keys, signatures and folders pulls succeed.
+const CRIO_RUNTIME_DRAIN: [&str; 2] = ["decryption_keys_path", "separate_pull_cgroup"];
+const CRIO_IMAGE_DRAIN: [&str; 6] = [
+    "big_files_temporary_dir",
     "default_transport",
     "global_auth_file",
     "namespaced_auth_dir",

@@ -50,6 +50,7 @@ fn what_a_pull_that_worked_needs_is_drained_for() {
         (list("'r:5000', 's'"), list("'s', 'r:5000'"), false),
     ];
     for key in [
+        "big_files_temporary_dir",
         "default_transport",
         "global_auth_file",
         "namespaced_auth_dir",
@@ -60,10 +61,12 @@ fn what_a_pull_that_worked_needs_is_drained_for() {
         all.push((text(key, "/etc/a"), String::new(), true));
         all.push((String::new(), text(key, "/etc/a"), true));
     }
-    let keys = |path: &str| format!("[crio.runtime]\ndecryption_keys_path = {path:?}");
-    all.push((keys("/etc/a"), keys("/etc/b"), true));
-    all.push((keys("/etc/a"), String::new(), true));
-    all.push((String::new(), keys("/etc/a"), true));
+    for key in ["decryption_keys_path", "separate_pull_cgroup"] {
+        let runtime = |value: &str| format!("[crio.runtime]\n{key} = {value:?}");
+        all.push((runtime("/etc/a"), runtime("/etc/b"), true));
+        all.push((runtime("/etc/a"), String::new(), true));
+        all.push((String::new(), runtime("/etc/a"), true));
+    }
     for (before, after, drains) in all {
         let verdict = of(DROP_IN, &before, &after);
         let restart = Action::restart("crio.service");

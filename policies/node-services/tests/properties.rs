@@ -121,6 +121,8 @@ fn crio(path: &[String], before: Option<&String>, after: Option<&String>, comes:
         ["crio", "runtime", "cgroup_manager" | "selinux" | "uid_mappings" | "gid_mappings", ..] => {
             Effect::Reboot
         }
+        ["crio", "runtime", "separate_pull_cgroup"]
+        | ["crio", "image", "big_files_temporary_dir"] => Effect::Drain,
         ["crio", "runtime" | "image" | "metrics", ..] => Effect::Restart,
         _ => Effect::Reboot,
     }

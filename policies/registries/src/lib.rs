@@ -263,6 +263,10 @@ fn decide(drain: Drain, needed: bool, reason: &str) -> Verdict {
     }
 }
 
+const OF_NAMESPACE: &str = "CRI-O reads which signatures a namespace wants when it is reloaded; containers that run go on \
+    running, and those of this namespace that start from now on follow the new rules, also in pods that run and of \
+    images that are here";
+
 /// The verdict on what decides which images are trusted.
 fn others(path: &str, change: &Change) -> Verdict {
     if path.starts_with(lookaside::DIR) {
@@ -281,6 +285,10 @@ fn others(path: &str, change: &Change) -> Verdict {
     {
         let tail = "; with this file pulls would fail. Correct it";
         return Verdict::refuse([path, ": ", &fault, tail].concat());
+    }
+    // CRI-O holds each container that it makes against the policy of its namespace.
+    if path.ends_with(".json") && path.starts_with(POLICIES) {
+        return Verdict::reload(CRIO, OF_NAMESPACE);
     }
     if path.ends_with(".json") {
         return Verdict::reload(

@@ -92,3 +92,18 @@ fn names_that_become_too_long_are_told_by_their_length() {
     assert!(drains, "{reason}");
     assert!(reason.contains("short names can no longer be pulled where names have"), "{reason}");
 }
+
+#[test]
+fn a_policy_of_a_namespace_says_that_containers_that_restart_follow_it() {
+    for (path, says) in [
+        ("/etc/crio/policies/team.json", "also in pods that run and of images that are here"),
+        ("/etc/containers/policy.json", "new pulls follow the new rules"),
+    ] {
+        let rejects = r#"{"default": [{"type": "reject"}]}"#;
+        let change =
+            test::file(path, r#"{"default": [{"type": "insecureAcceptAnything"}]}"#, rejects);
+        let verdict = test::verdicts::<Registries>(&Settings::default(), vec![change], vec![]);
+        assert_eq!(verdict[0].actions(), [Action::reload("crio.service")]);
+        assert!(verdict[0].reason().contains(says), "{}", verdict[0].reason());
+    }
+}
