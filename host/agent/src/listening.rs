@@ -167,7 +167,7 @@ mod tests {
         let (revision, heard) = read(r#"{"revision":"1","node":"worker-1"}"#).unwrap();
         assert!(revision == "1" && matches!(heard, Heard::Instructions(_)));
         for (text, says) in [
-            (r#"{"revision":"2","form":2,"order":"SECRET"}"#, "form 2, and this agent knows 1"),
+            (r#"{"revision":"2","form":3,"order":"SECRET"}"#, "form 3, and this agent knows 2"),
             (r#"{"revision":"2","node":"a","order":{"stage":"SECRET"}}"#, "cannot be read"),
             (r#"{"revision":"2","node":"a","config":"SECRET"}"#, "upgraded"),
         ] {

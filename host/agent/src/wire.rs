@@ -460,7 +460,11 @@ impl Inner {
             return Ok(());
         };
         match self.applied() {
-            Some(applied) if applied != current.digest => {
+            // tread makes its digest in another way than when that was said.
+            Some(applied) if applied.name == current.name && applied.digest != current.digest => {
+                self.keeps.change(|kept| (kept.current, kept.written) = (Some(applied), None))
+            }
+            Some(applied) if applied.digest != current.digest => {
                 tracing::warn!(
                     config = current.name,
                     "the node has another config than was said of it"
@@ -473,13 +477,17 @@ impl Inner {
 
     /// Whether this config was applied here last.
     fn has(&self, config: &ConfigName) -> bool {
-        self.applied().is_some_and(|is| is == config.digest)
+        self.applied().is_some_and(|is| is.digest == config.digest)
     }
 
-    /// The digest of the config that was applied here last.
-    fn applied(&self) -> Option<String> {
+    /// The config that was applied here last.
+    fn applied(&self) -> Option<ConfigName> {
         let applied = Applied::read(&self.tree).ok().flatten()?;
-        Some(digest(&applied.documents.config().ok()?).ok()?.to_string())
+        let config = applied.documents.config().ok()?;
+        Some(ConfigName {
+            name: config.name.to_string(),
+            digest: digest(&config).ok()?.to_string(),
+        })
     }
 
     fn says(&self, message: &str) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tread_agent::{Wire, start};
-use tread_kube::agents::Instructions;
+use tread_kube::agents::{FORM, Instructions};
 use tread_kube::api::node_update::{NodeUpdateStatus, UpdateDisrupts, UpdatePhase, UpdateStage};
 use tread_model::plan::Step;
 use tread_node::agent::{Orders as _, Permits as _};
@@ -484,7 +484,7 @@ async fn what_cannot_be_carried_out_is_told_and_costs_nothing() {
     let cluster = Cluster::with_a_node().await;
     let _served = cluster.serves().await;
     let (wire, _) = agent(&cluster).await;
-    let newer = Instructions { form: 2, ..go(1) };
+    let newer = Instructions { form: FORM + 1, ..go(1) };
     let always = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
     let harsher = order(2, UpdateStage::Go, ("one", "two"), &always, UpdateDisrupts::Softly);
     for (instructions, says) in [
@@ -664,6 +664,50 @@ async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordere
     assert_eq!((given.id, given.gives_up), (operation(3), None));
 }
 
+/// The node's own record says that this config was applied last.
+fn applied(cluster: &Cluster, word: &str) {
+    let document = Document { name: "a.json".to_owned(), text: config(word).text };
+    let applied = Applied::new(Documents(vec![document]), BTreeMap::new(), BTreeMap::new());
+    let target = applied.target();
+    let Wanted::File { bytes, .. } = &target.wanted else { panic!("it is a file") };
+    let path = cluster.path("disk").join(target.path.trim_start_matches('/'));
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_node_that_said_its_config_by_a_digest_of_an_older_tread_says_it_by_the_new_one() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, tree) = agent(&cluster).await;
+    drop(tree.private_folder(STATE).unwrap());
+    let of_one = Some(Arc::new(config("one")));
+    let adopt = Instructions { form: 1, adopt: true, config: of_one, ..Instructions::default() };
+    cluster.knows.instruct(adopt);
+    let given = next(&wire).await;
+    wire.ended(&given.id, Some(&progress(&given.id, Phase::Done))).await.unwrap();
+    let is = config("one").name;
+    assert_eq!(cluster.says("what it has", |it| it.current.clone()).await, is);
+    drop(wire);
+
+    applied(&cluster, "one");
+    let kept = cluster.path("disk").join("var/lib/tread/agent/kept");
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert!(text.contains(&is.digest), "{text}");
+    std::fs::write(&kept, text.replace(&is.digest, "blake3:of-an-older-tread")).unwrap();
+    cluster.knows.instruct(Instructions { form: 1, ..Instructions::default() });
+    let (wire, _) = agent(&cluster).await;
+    let says_it = eventually("it says the new one", async || {
+        let text = std::fs::read_to_string(&kept).unwrap_or_default();
+        text.contains(&is.digest).then_some(())
+    });
+    tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        () = says_it => {}
+    }
+    cluster.says("the new one", |it| it.current.clone().filter(|said| *said == is)).await;
+}
+
 #[tokio::test]
 async fn a_node_that_went_back_in_a_later_boot_says_of_no_config_that_it_has_it() {
     let cluster = Cluster::with_a_node().await;
@@ -685,13 +729,7 @@ async fn a_node_that_went_back_in_a_later_boot_says_of_no_config_that_it_has_it(
     let closed = order(1, UpdateStage::Closed, ("one", "two"), &reload(), UpdateDisrupts::Softly);
     cluster.knows.instruct(closed);
     // In that boot it went back, and its agent begins anew.
-    let document = Document { name: "a.json".to_owned(), text: config("one").text };
-    let applied = Applied::new(Documents(vec![document]), BTreeMap::new(), BTreeMap::new());
-    let target = applied.target();
-    let Wanted::File { bytes, .. } = &target.wanted else { panic!("it is a file") };
-    let path = cluster.path("disk").join(target.path.trim_start_matches('/'));
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, bytes).unwrap();
+    applied(&cluster, "one");
     let (wire, _) = agent(&cluster).await;
     tokio::select! {
         given = wire.next() => panic!("{given:?}"),

@@ -221,7 +221,7 @@ fn state(kind: Kind, side: &'static str, bytes: usize) -> State<'static> {
         Kind::Unit => State::Unit(UnitState {
             contents: content(),
             enabled: Some(true),
-            masked: false,
+            masked: None,
             dropins: Vec::new(),
         }),
         Kind::SshKeys => {

@@ -7,7 +7,22 @@ use tread_model::effect::Effect;
 use tread_model::verdict::Action;
 
 pub(crate) fn change<'a>(change: &'a Change<'_>) -> v1::Change<'a> {
-    v1::Change { id: &change.id, before: state(&change.before), after: state(&change.after) }
+    let (mut before, mut after) = (state(&change.before), state(&change.after));
+    if let (State::Unit(old), State::Unit(new)) = (&change.before, &change.after) {
+        // Where one side takes a mask of the image away, the other one leaves it.
+        match (old.masked, new.masked) {
+            (None, Some(false)) => mask(&mut before),
+            (Some(false), None) => mask(&mut after),
+            _ => {}
+        }
+    }
+    v1::Change { id: &change.id, before, after }
+}
+
+fn mask(state: &mut v1::State<'_>) {
+    if let v1::State::Unit(unit) = state {
+        unit.masked = true;
+    }
 }
 
 pub(crate) fn entry<'a>(entry: &'a Entry<'_>) -> v1::Entry<'a> {
@@ -35,7 +50,7 @@ fn unit<'a>(unit: &'a UnitState<'_>) -> v1::Unit<'a> {
     v1::Unit {
         contents: content(&unit.contents),
         enabled: unit.enabled,
-        masked: unit.masked,
+        masked: unit.masked == Some(true),
         dropins: dropins
             .map(|it| v1::Dropin { name: &it.name, contents: content(&it.contents) })
             .collect(),

@@ -13,7 +13,7 @@ pub const WAIT: &str = "/v1/agent/wait";
 pub const PERMIT: &str = "/v1/agent/permit";
 /// The newest form of orders that is known here. An agent that knows only older ones is told to
 /// be upgraded first.
-pub const FORM: u32 = 1;
+pub const FORM: u32 = 2;
 
 /// That an agent wants to know what is to be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn whoever_makes_digests_in_another_way_raises_the_form_of_orders() {
         let forms = (FORM, VERSION, DIGEST_VERSION);
-        let expected = (1, "tread config 2", "tread plan 2");
+        let expected = (2, "tread config 3", "tread plan 2");
         assert_eq!(forms, expected, "with another digest comes another FORM: raise it, and this");
     }
 }

@@ -47,7 +47,7 @@ fn config<'a>((urls, texts): &'a (Vec<String>, Vec<String>)) -> NodeConfig<'a> {
         name: Cow::Owned(format!("unit{index:06}.service")),
         contents: Some(Cow::Borrowed(text)),
         enabled: Some(true),
-        mask: false,
+        mask: None,
         dropins: Vec::new(),
         raw: text.as_bytes(),
         origin: Origin::default(),

@@ -90,28 +90,20 @@ pub fn text<'t>(contents: &'t Option<Cow<'_, str>>) -> Option<&'t str> {
     contents.as_deref().filter(|text| !text.is_empty())
 }
 
-/// Whether a unit is to be enabled.
+/// Whether a unit is to be masked.
 ///
-/// `false` and nothing differ to systemd: nothing leaves the decision to the
-/// system's presets, which may enable the unit. They mean the same where it
-/// cannot be enabled whatever they say: if it is masked, or if the config
-/// brings the whole unit and no part of it has an `[Install]` section.
-pub fn enabled(unit: &Unit<'_>) -> Option<bool> {
-    if unit.mask {
-        return None;
-    }
-    let installable = || {
-        let parts = unit.dropins.iter().map(|dropin| text(&dropin.contents));
-        parts.chain([text(&unit.contents)]).flatten().any(has_install_section)
-    };
-    match unit.enabled {
-        Some(false) if text(&unit.contents).is_some() && !installable() => None,
-        enabled => enabled,
-    }
+/// `false` takes a mask away that the system's image brings, and nothing leaves it. They mean the same
+/// where the config brings the whole unit, which takes the place of a mask.
+pub fn mask(unit: &Unit<'_>) -> Option<bool> {
+    unit.mask.filter(|mask| *mask || text(&unit.contents).is_none())
 }
 
-fn has_install_section(text: &str) -> bool {
-    text.trim_start_matches('\u{feff}').split(['\n', '\r']).any(|line| line.trim() == "[Install]")
+/// Whether a unit is to be enabled; of one that is masked it does not matter.
+///
+/// `false` takes away all links to the unit, also where it has no `[Install]` section, as those that
+/// the system's image brings. Nothing leaves them to whoever made them, and to the system's presets.
+pub fn enabled(unit: &Unit<'_>) -> Option<bool> {
+    unit.enabled.filter(|_| unit.mask != Some(true))
 }
 
 /// What identifies an OS image: its digest if it has one, whatever the name of
@@ -165,7 +157,7 @@ pub(crate) fn unit_state<'a>(unit: &Unit<'a>) -> State<'a> {
     State::Unit(UnitState {
         contents: content(&unit.contents),
         enabled: enabled(unit),
-        masked: unit.mask,
+        masked: mask(unit),
         dropins: unit
             .dropins
             .iter()
@@ -196,45 +188,26 @@ pub(crate) fn text_state<'a>(text: Option<&Cow<'a, str>>) -> State<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Dropin;
-
-    fn unit(contents: &'static str, dropin: &'static str, mask: bool) -> Unit<'static> {
-        let dropins = match dropin {
-            "" => Vec::new(),
-            text => vec![Dropin { name: "a.conf".into(), contents: Some(text.into()) }],
-        };
-        Unit {
-            name: "a.service".into(),
-            contents: Some(contents.into()),
-            enabled: Some(false),
-            mask,
-            dropins,
-            raw: b"",
-            origin: Default::default(),
-        }
-    }
 
     #[test]
-    fn disabled_is_as_good_as_nothing_only_where_nothing_can_enable() {
-        let (bare, install) = ("[Service]\n", "[Service]\n[Install]\nWantedBy=a.target\n");
-        for (unit, expected) in [
-            (unit(bare, "", false), None),
-            (unit(install, "", false), Some(false)),
-            (unit(install, "", true), None),
-            (unit(bare, "[Install]\n", false), Some(false)),
-            (unit(bare, "[Service]\n", false), None),
-            // The unit itself is the system's, and may have the section.
-            (unit("", "[Service]\n", false), Some(false)),
-            (unit("", "", false), Some(false)),
-            (unit("#[Install]\n", "", false), None),
-            (unit("[Service]\r\n [Install] \r\n", "", false), Some(false)),
-            (unit("\u{feff}[Install]\n", "", false), Some(false)),
-        ] {
-            assert_eq!(enabled(&unit), expected, "{unit:?}");
+    fn of_a_unit_that_is_masked_it_does_not_matter_whether_it_is_enabled() {
+        for contents in ["", "[Service]\n", "[Service]\n[Install]\nWantedBy=a.target\n"] {
+            for said in [None, Some(false), Some(true)] {
+                for mask in [None, Some(false), Some(true)] {
+                    let unit = Unit {
+                        name: "a.service".into(),
+                        contents: Some(contents.into()),
+                        enabled: said,
+                        mask,
+                        dropins: Vec::new(),
+                        raw: b"",
+                        origin: Default::default(),
+                    };
+                    let expected = if mask == Some(true) { None } else { said };
+                    assert_eq!(enabled(&unit), expected, "{unit:?}");
+                }
+            }
         }
-        let mut on = unit(bare, "", false);
-        on.enabled = Some(true);
-        assert_eq!(enabled(&on), Some(true));
     }
 
     #[test]

@@ -108,8 +108,9 @@ pub struct UnitState<'a> {
     pub contents: Content<'a>,
     /// None: left to the system's presets.
     pub enabled: Option<bool>,
-    /// Linked to `/dev/null`.
-    pub masked: bool,
+    /// Whether it is linked to `/dev/null`; None: as it was. Policies are shown that it is where only the
+    /// other side of a change takes that away.
+    pub masked: Option<bool>,
     /// In order of name.
     pub dropins: Vec<DropinState<'a>>,
 }

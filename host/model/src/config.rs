@@ -138,8 +138,8 @@ pub struct Unit<'a> {
     pub contents: Option<Cow<'a, str>>,
     /// None: left to the system's presets.
     pub enabled: Option<bool>,
-    /// Linked to `/dev/null`.
-    pub mask: bool,
+    /// Whether it is linked to `/dev/null`; `None`: as it was.
+    pub mask: Option<bool>,
     /// In order of name, without duplicates.
     pub dropins: Vec<Dropin<'a>>,
     /// As [`File::raw`].

@@ -15,7 +15,7 @@ use crate::problem::{Problem, Problems};
 use groups::{Grouped, Groups};
 
 /// With what the digest of a config begins: another one where it is made in another way.
-pub const VERSION: &str = "tread config 2";
+pub const VERSION: &str = "tread config 3";
 
 /// The digests of a node config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,8 +181,9 @@ fn write_unit<'u>(unit: &'u Unit<'_>) -> impl FnOnce(&mut Fields) + use<'u> {
     move |fields| {
         fields.field(b"unit");
         fields.field(unit.name.as_bytes());
-        fields.number(unit.mask.into());
-        fields.number(canonical::enabled(unit).map_or(0, |enabled| 1 + u64::from(enabled)));
+        for said in [canonical::mask(unit), canonical::enabled(unit)] {
+            fields.number(said.map_or(0, |said| 1 + u64::from(said)));
+        }
         text(fields, canonical::text(&unit.contents));
         fields.number(unit.dropins.len() as u64);
         for dropin in &unit.dropins {

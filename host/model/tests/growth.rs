@@ -184,6 +184,21 @@ fn files_that_begin_with_each_other_are_compared() {
     });
 }
 
+#[test]
+fn files_and_links_with_long_paths_are_compared() {
+    let config = |size: usize| {
+        let long = "/a".repeat(size);
+        let file = format!("{{\"path\":\"/etc{long}/file\"}}");
+        let link = format!("{{\"path\":\"/etc{long}/link\",\"target\":\"/x\"}}");
+        machine_config("a", &format!(",\"storage\":{{\"files\":[{file}],\"links\":[{link}]}}"))
+    };
+    is_steady(5_000, config, |text| {
+        let input = [Input { name: "a.json", bytes: text.as_bytes() }];
+        let (old, new) = diagnosed(&input, &input).unwrap();
+        compare(&old.config, &new.config).unwrap();
+    });
+}
+
 /// What Ignition writes of units is held against all files.
 #[test]
 fn files_beside_units_and_their_dropins_are_compared() {

@@ -128,6 +128,56 @@ fn several_machine_configs_are_merged_as_for_a_pool() {
 }
 
 #[test]
+fn what_only_provisioning_sets_is_merged_as_the_operator_renders_it() {
+    let of = |config: Value| {
+        Rendered::of([machine_config(
+            &json!({"spec": {"config": config}, "files": {"/etc/a": "x"}}),
+        )])
+    };
+    let both = |first: Value, second: Value| {
+        let config = |config: Value| json!({"spec": {"config": config}});
+        let file = json!({"files": {"/etc/a": "x"}});
+        let all = [file, config(first), config(second)];
+        Rendered::of(all.map(|side| machine_config(&side)))
+    };
+    let disk = |partitions: Value| json!({"storage": {"disks": [{"device": "/dev/nvme0n1", "partitions": partitions}]}});
+    let filesystem = |fields: Value| {
+        let mut filesystem = json!({"device": "/dev/sda1", "format": "xfs"});
+        filesystem.as_object_mut().unwrap().extend(fields.as_object().cloned().unwrap());
+        json!({"storage": {"filesystems": [filesystem]}})
+    };
+    for (first, second, rendered) in [
+        (
+            disk(json!([{"label": "var", "number": 5, "sizeMiB": 1}])),
+            disk(json!([{"label": "var", "number": 5, "sizeMiB": 2}])),
+            disk(json!([{"label": "var", "number": 5, "sizeMiB": 2}])),
+        ),
+        (
+            filesystem(json!({"path": "/var"})),
+            filesystem(json!({})),
+            filesystem(json!({"path": "/var"})),
+        ),
+        (
+            filesystem(json!({"mountOptions": ["a"]})),
+            filesystem(json!({"mountOptions": ["a"]})),
+            filesystem(json!({"mountOptions": ["a", "a"]})),
+        ),
+        (
+            json!({"kernelArguments": {"shouldExist": ["a", "b"]}}),
+            json!({"kernelArguments": {"shouldNotExist": ["a"]}}),
+            json!({"kernelArguments": {"shouldExist": ["b"], "shouldNotExist": ["a"]}}),
+        ),
+        (
+            json!({"storage": {"links": [{"path": "/etc/b", "target": "/etc/c"}]}}),
+            json!({"storage": {"directories": [{"path": "/etc/b"}]}}),
+            json!({"storage": {"directories": [{"path": "/etc/b"}]}}),
+        ),
+    ] {
+        assert_eq!(both(first.clone(), second.clone()), of(rendered), "{first} and {second}");
+    }
+}
+
+#[test]
 fn a_file_that_a_controller_renders_again_alike_stays_as_it_was_written() {
     let path = "/etc/containers/registries.conf";
     let before = rendered(&one_file(path, "short-name-mode = \"\"\n"));

@@ -148,7 +148,7 @@ fn a_later_unit_replaces_what_it_sets_and_adds_its_dropins() {
     let [unit] = node.units.as_slice() else { panic!("{:?}", node.units) };
     assert_eq!(
         (unit.contents.as_deref(), unit.enabled, unit.mask),
-        (Some("old"), Some(true), false)
+        (Some("old"), Some(true), Some(false))
     );
     let dropins: Vec<_> =
         unit.dropins.iter().map(|dropin| (&*dropin.name, dropin.contents.as_deref())).collect();
@@ -271,7 +271,7 @@ fn yaml_is_read_as_kubectl_reads_it() {
     let unit = &node.units[0];
     assert_eq!(
         (unit.enabled, unit.mask, unit.contents.as_deref()),
-        (Some(true), false, Some("off"))
+        (Some(true), Some(false), Some("off"))
     );
 }
 

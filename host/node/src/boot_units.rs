@@ -1,6 +1,6 @@
-//! What runs on the host by itself: a unit that settles the journal before anything reads
-//! what it is about, one that goes on with the operation once the node is up, and one that
-//! watches for drift.
+//! What runs on the host by itself: a unit that notes boots, one that settles the journal before
+//! anything reads what it is about, one that goes on with the operation once the node is up, and one
+//! that watches for drift.
 //!
 //! They run the current executable below tread's own folder: the death, upgrade or eviction
 //! of whoever brought it interrupts nothing.
@@ -11,6 +11,8 @@ use crate::prepare::{Target, Wanted};
 use crate::program::CURRENT_PATH;
 use crate::tree::Owner;
 
+/// Notes that the machine boots with an operation that stands, and that this boot ends in order.
+pub const BOOT: &str = "tread-boot.service";
 /// Settles the journal at boot.
 pub const SETTLE: &str = "tread-settle.service";
 /// Watches whether the disk stays as the config last applied wants it.
@@ -25,6 +27,7 @@ const AFTER_IT: [&str; 3] = ["containerd.service", "crio.service", "kubelet.serv
 pub fn targets() -> Vec<Target<'static>> {
     let mut targets = Vec::new();
     let units = [
+        (BOOT, boot(), "sysinit.target"),
         (SETTLE, settle(), "sysinit.target"),
         (RESUME, resume(), "multi-user.target"),
         (WATCH, watch(), "multi-user.target"),
@@ -47,6 +50,32 @@ fn file(path: &str, bytes: Vec<u8>) -> Target<'static> {
     let owner = Owner { uid: 0, gid: 0, mode: 0o644 };
     let wanted = Wanted::File { bytes: bytes.into(), owner };
     Target { path: path.to_owned(), wanted, folders: Owned::Root }
+}
+
+/// Nothing waits for this unit's success: what it notes only bounds how often a machine goes down. It
+/// notes the end once those have ended that carry an operation out, and have the journal. Of both it names
+/// only the one with a file: systemd forgets no unit that another one names.
+fn boot() -> String {
+    format!(
+        "[Unit]\n\
+         Description=Note that this node boots with a change of its configuration\n\
+         DefaultDependencies=no\n\
+         ConditionPathExists=/var/lib/tread/node/operation\n\
+         RequiresMountsFor=/var/lib/tread\n\
+         After=local-fs.target\n\
+         Before={SETTLE} {RESUME} shutdown.target\n\
+         Conflicts=shutdown.target\n\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         RemainAfterExit=yes\n\
+         ExecStart=-{CURRENT_PATH} node note-boot\n\
+         ExecStop=-{CURRENT_PATH} node note-boot --ends\n\
+         TimeoutSec=30\n\
+         \n\
+         [Install]\n\
+         WantedBy=sysinit.target\n"
+    )
 }
 
 fn settle() -> String {

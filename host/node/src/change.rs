@@ -1,6 +1,7 @@
 //! From the config last applied to the one at hand: what the journal is given, and
 //! everything that forbids it.
 
+mod gone;
 mod in_the_way;
 mod kept;
 
@@ -8,7 +9,7 @@ pub use in_the_way::InTheWay;
 
 use crate::applied::{Applied, AppliedError};
 use crate::booted::{OwnClaim, besides, booted};
-use crate::desired::{Desired, Host, Impossible, desired};
+use crate::desired::{Desired, Host, Impossible, Unlinked, desired};
 use crate::documents::Documents;
 use crate::drift::{Accepted, Drift, Kind, drift, is_of_others, see};
 use crate::journal::{JournalError, STATE};
@@ -150,7 +151,14 @@ pub fn change_to(
     let differs: Vec<String> =
         changes.into_iter().map(|it| it.id).chain(settled.into_iter().map(|it| it.id)).collect();
     order.plan.check((from, to), differs.iter().map(String::as_str))?;
-    let (before, after) = (wanted(&old, host)?, wanted(new, host)?);
+    let (before, after) = (wanted(&old, host)?, Unlinked::of(new, host));
+    // A path that an admin accepts only for this order is restored all the same.
+    let stays = |path: &str| {
+        applied.accepted.contains_key(path) && !order.accept.iter().any(|it| it == path)
+    };
+    let open = left_open::open(&old, new, &applied.originals);
+    let gone = gone::gone(tree, &applied.originals, (&before, &after, &open), stays)?;
+    let after = after.linked(host, &gone).map_err(OrderError::Impossible)?;
     in_the_way::are_of_a_config(&order.accept, (&before, &after))?;
     for path in &order.accept {
         let there = if IDS.contains(&path.as_str()) { Found::Other } else { see(tree, path)? };
@@ -161,7 +169,6 @@ pub fn change_to(
     if !found.is_empty() {
         return Err(OrderError::Drifted(found));
     }
-    let open = left_open::open(&old, new, &applied.originals);
     let all = Targets { tree, before: &before, after: &after, applied: &applied, open: &open };
     let mut targets = all.all(order, &differs)?;
     let links = host.left_open(&targets, &open.units);
@@ -354,9 +361,31 @@ pub fn adopt_keeping(
     let (found, config, wish, pinned) = {
         let config = documents.config()?;
         let digest = crate::documents::digest(&config)?;
-        let desired = wanted(&config, host)?;
+        let had = match what {
+            Adopt::Overwrite => old.as_ref().and_then(|old| {
+                let open = left_open::open(old, &config, &kept.originals);
+                Some((open, wanted(old, host).ok()?))
+            }),
+            Adopt::Ask | Adopt::Keep => None,
+        };
+        let desired = Unlinked::of(&config, host);
+        let gone = match &had {
+            Some((open, had)) => {
+                let stays = |path: &str| before.accepts(path);
+                gone::gone(tree, &kept.originals, (had, &desired, open), stays)?
+            }
+            None => Vec::new(),
+        };
+        let desired = desired.linked(host, &gone).map_err(OrderError::Impossible)?;
+        // A node that has this config by its own record keeps what an admin accepted.
+        if let Before::Had(_, accepted) = &before
+            && what == Adopt::Ask
+            && before.leaves(digest)
+        {
+            kept.accepted.clone_from(accepted);
+        }
         if let Some(booted) = &booted {
-            kept.accepted = besides(tree, &desired, booted)?;
+            kept.accepted.extend(besides(tree, &desired, booted)?);
         }
         let mut found = drift(tree, &desired, &kept.accepted)?;
         // A machine that booted with it has it: what differs is drift, as always.
@@ -372,7 +401,6 @@ pub fn adopt_keeping(
             }
             Adopt::Overwrite => {
                 let own = OwnClaim::of(tree, booted.as_ref(), kept.claim.as_ref())?;
-                let had = old.as_ref().and_then(|old| Some((old, wanted(old, host).ok()?)));
                 let wrote = |path: &str| {
                     is_booted || had.as_ref().is_some_and(|(_, had)| had.pieces.contains_key(path))
                 };
@@ -384,8 +412,7 @@ pub fn adopt_keeping(
                     }
                     targets.extend(desired.target(path).map(|target| kept.puts(&own, target)));
                 }
-                if let Some((old, had)) = &had {
-                    let open = left_open::open(old, &config, &kept.originals);
+                if let Some((open, had)) = &had {
                     let mut gone = Vec::new();
                     for path in had.pieces.keys() {
                         if !desired.pieces.contains_key(path) {
@@ -393,7 +420,7 @@ pub fn adopt_keeping(
                             gone.extend(kept.lets_go(tree, (&own, had), goes)?);
                         }
                     }
-                    gone.extend(kept.restores(tree, &open, &desired)?);
+                    gone.extend(kept.restores(tree, open, &desired)?);
                     let all = [targets.as_slice(), gone.as_slice()].concat();
                     left_open::add(&mut gone, host.left_open(&all, &open.units), &desired)
                         .map_err(OrderError::Impossible)?;

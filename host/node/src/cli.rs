@@ -15,6 +15,7 @@ mod files;
 mod follow;
 mod give_up;
 pub mod metrics;
+mod note_boot;
 mod settle;
 mod show;
 mod status;
@@ -31,6 +32,7 @@ use apply::ApplyArgs;
 use carry_out::{CarryOutArgs, resume};
 use clap::Subcommand;
 use fetch::FetchArgs;
+use note_boot::NoteBootArgs;
 use status::StatusArgs;
 use std::process::ExitCode;
 use system::RootArgs;
@@ -57,6 +59,9 @@ pub enum NodeCommand {
     /// Carries out an order that was handed over: what the unit of an operation runs.
     #[command(after_help = carry_out::EXAMPLES)]
     CarryOut(CarryOutArgs),
+    /// Notes that this node booted with an operation that stands: what a unit runs.
+    #[command(after_help = note_boot::EXAMPLES)]
+    NoteBoot(NoteBootArgs),
     /// Shows the last operation, and how this node stands.
     #[command(after_help = status::EXAMPLES)]
     Status(StatusArgs),
@@ -85,6 +90,7 @@ impl NodeCommand {
             NodeCommand::Settle(args) => args.settle(),
             NodeCommand::Resume => resume(),
             NodeCommand::CarryOut(args) => args.run(),
+            NodeCommand::NoteBoot(args) => args.run(),
             NodeCommand::Status(args) => args.run(),
             NodeCommand::Check(args) => args.check(),
             NodeCommand::Watch(args) => args.run(),
@@ -100,7 +106,10 @@ impl NodeCommand {
             NodeCommand::Status(args) => Some(&args.root),
             NodeCommand::Watch(args) => Some(&args.root),
             NodeCommand::Settle(root) | NodeCommand::Check(root) => Some(root),
-            NodeCommand::Fetch(_) | NodeCommand::Resume | NodeCommand::CarryOut(_) => None,
+            NodeCommand::Fetch(_)
+            | NodeCommand::Resume
+            | NodeCommand::CarryOut(_)
+            | NodeCommand::NoteBoot(_) => None,
         }
     }
 }

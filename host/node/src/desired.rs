@@ -29,15 +29,20 @@ pub trait Host {
     fn user(&self, path: &str, name: &str) -> Result<u32, String>;
     /// The number of a group, by name or in decimal.
     fn group(&self, path: &str, name: &str) -> Result<u32, String>;
-    /// For each unit of a config that it says to be enabled, or not to be: the links that
-    /// stand for that, with the config's own units in their place; or why that cannot be.
+    /// For each unit of a config that it says to be enabled, or not to be, or not to be masked: the
+    /// links that stand for that, or why that cannot be. They are decided from the files as they will
+    /// be: with `all_else` of the config in its place, and what has `gone` of the one before.
     fn enablement(
         &self,
         config: &NodeConfig<'_>,
+        all_else: &Desired<'_>,
+        gone: &[Target<'_>],
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>>;
     /// The links that presets make or remove, for units that a config leaves open, each with its
     /// unit. `after` is all else that changes. What cannot be decided is left as it is.
     fn left_open(&self, after: &[Target<'_>], units: &[LeftOpen]) -> Vec<(String, Enabling)>;
+    /// Whether an empty file stands under a path: Ignition makes one of a drop-in without contents.
+    fn is_empty(&self, path: &str) -> bool;
     /// Where a user's SSH keys are.
     fn keys(&self, user: &str) -> Result<Keys, String>;
     /// Whether a user's password is in /etc/shadow; otherwise why not.
@@ -64,7 +69,7 @@ pub enum Why {
     Gone,
 }
 
-/// A link that enables a unit.
+/// A link that enables a unit, or masks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enabling {
     /// Where it is.
@@ -111,29 +116,70 @@ pub struct Impossible {
     pub why: String,
 }
 
-/// What a config puts on the disk; everything that cannot be is told together.
+/// What a config puts on the disk, where nothing of another one has to go; everything that cannot be is
+/// told together.
 pub fn desired<'c>(
     config: &'c NodeConfig<'c>,
     host: &dyn Host,
 ) -> Result<Desired<'c>, Vec<Impossible>> {
-    let mut all = Pieces { desired: Desired::default(), impossible: Vec::new() };
-    for file in &config.files {
-        all.file(file, host);
+    Unlinked::of(config, host).linked(host, &[])
+}
+
+/// What a config puts on the disk, but for the links that enable its units, and masks that are there:
+/// these hang on all else.
+pub struct Unlinked<'c> {
+    config: &'c NodeConfig<'c>,
+    all: Pieces<'c>,
+}
+
+impl<'c> Unlinked<'c> {
+    /// By what the config says.
+    pub fn of(config: &'c NodeConfig<'c>, host: &dyn Host) -> Unlinked<'c> {
+        let mut all = Pieces { desired: Desired::default(), impossible: Vec::new() };
+        for file in &config.files {
+            all.file(file, host);
+        }
+        for unit in &config.units {
+            all.unit(unit, host);
+        }
+        for user in config.users.iter().filter(|user| !user.ssh_keys.is_empty()) {
+            all.keys(user, host);
+        }
+        // Only its password can change on a node that runs.
+        for user in config.users.iter().filter(|user| user.name == CORE) {
+            all.password(user, host);
+        }
+        Unlinked { config, all }
     }
-    let mut enablement = host.enablement(config);
-    for unit in &config.units {
-        all.unit(unit, enablement.remove(unit.name.as_ref()));
+
+    /// Whether it has something for a path.
+    pub fn has(&self, path: &str) -> bool {
+        self.all.desired.pieces.contains_key(path)
     }
-    for user in config.users.iter().filter(|user| !user.ssh_keys.is_empty()) {
-        all.keys(user, host);
+
+    /// Whether it says of a unit that it is to be enabled, or not to be.
+    pub fn says(&self, unit: &str) -> bool {
+        let unit = self.config.units.iter().find(|it| it.name == unit);
+        unit.is_some_and(|unit| canonical::enabled(unit).is_some())
     }
-    // Only its password can change on a node that runs.
-    for user in config.users.iter().filter(|user| user.name == CORE) {
-        all.password(user, host);
-    }
-    match all.impossible.is_empty() {
-        true => Ok(all.desired),
-        false => Err(all.impossible),
+
+    /// And the links; `gone` is what becomes of paths that another config had and this one has not.
+    pub fn linked(
+        self,
+        host: &dyn Host,
+        gone: &[Target<'_>],
+    ) -> Result<Desired<'c>, Vec<Impossible>> {
+        let Unlinked { config, mut all } = self;
+        let mut enablement = host.enablement(config, &all.desired, gone);
+        for unit in config.units.iter().filter(|unit| unit.mask != Some(true)) {
+            if let Some(links) = enablement.remove(unit.name.as_ref()) {
+                all.links(unit, links);
+            }
+        }
+        match all.impossible.is_empty() {
+            true => Ok(all.desired),
+            false => Err(all.impossible),
+        }
     }
 }
 
@@ -147,7 +193,8 @@ impl<'c> Desired<'c> {
 }
 
 /// The units that tread brings: without them a boot could find half a config.
-pub const OWN_UNITS: [&str; 4] = [
+pub const OWN_UNITS: [&str; 5] = [
+    "tread-boot.service",
     "tread-operation.service",
     "tread-resume.service",
     "tread-settle.service",
@@ -214,8 +261,12 @@ impl<'c> Pieces<'c> {
 
     fn root_file(&mut self, path: String, of: &str, text: &'c str) {
         let owner = Owner { uid: 0, gid: 0, mode: 0o644 };
-        let wanted = Some(Wanted::File { bytes: Cow::Borrowed(text.as_bytes()), owner });
-        self.put(path, Piece { of: of.to_owned(), wanted, folders: Owned::Root });
+        self.root_piece(path, of, Wanted::File { bytes: Cow::Borrowed(text.as_bytes()), owner });
+    }
+
+    fn root_piece(&mut self, path: String, of: &str, wanted: Wanted<'c>) {
+        let piece = Piece { of: of.to_owned(), wanted: Some(wanted), folders: Owned::Root };
+        self.put(path, piece);
     }
 
     fn file(&mut self, file: &'c File<'c>, host: &dyn Host) {
@@ -235,32 +286,34 @@ impl<'c> Pieces<'c> {
         self.put(file.path.clone().into_owned(), Piece { of, wanted, folders: Owned::Root });
     }
 
-    fn unit(&mut self, unit: &'c Unit<'c>, enablement: Option<Result<Vec<Enabling>, String>>) {
+    fn unit(&mut self, unit: &'c Unit<'c>, host: &dyn Host) {
         let of = format!("unit:{}", unit.name);
         for dropin in &unit.dropins {
-            if let Some(text) = canonical::text(&dropin.contents) {
-                let path = format!("{UNITS}/{}.d/{}", unit.name, dropin.name);
-                self.root_file(path, &of, text);
+            let path = format!("{UNITS}/{}.d/{}", unit.name, dropin.name);
+            match canonical::text(&dropin.contents) {
+                Some(text) => self.root_file(path, &of, text),
+                // What the config has as a file stays, and an empty one says nothing of the unit.
+                None if self.desired.pieces.contains_key(&path) || host.is_empty(&path) => {}
+                None => self.root_piece(path, &of, Wanted::Absent),
             }
         }
         let path = format!("{UNITS}/{}", unit.name);
-        if unit.mask {
-            let wanted = Some(Wanted::Link { target: MASK.to_owned() });
-            return self.put(path, Piece { of, wanted, folders: Owned::Root });
-        }
-        if let Some(text) = canonical::text(&unit.contents) {
+        if unit.mask == Some(true) {
+            self.root_piece(path, &of, Wanted::Link { target: MASK.to_owned() });
+        } else if let Some(text) = canonical::text(&unit.contents) {
             self.root_file(path, &of, text);
         }
-        match enablement {
-            None => {}
-            Some(Ok(links)) => {
-                for Enabling { path, target } in links {
-                    let wanted = target.map_or(Wanted::Absent, |target| Wanted::Link { target });
-                    let of = of.clone();
-                    self.put(path, Piece { of, wanted: Some(wanted), folders: Owned::Root });
-                }
-            }
-            Some(Err(why)) => self.impossible(&of, why),
+    }
+
+    fn links(&mut self, unit: &Unit<'_>, links: Result<Vec<Enabling>, String>) {
+        let of = format!("unit:{}", unit.name);
+        let links = match links {
+            Ok(links) => links,
+            Err(why) => return self.impossible(&of, why),
+        };
+        for Enabling { path, target } in links {
+            let wanted = target.map_or(Wanted::Absent, |target| Wanted::Link { target });
+            self.root_piece(path, &of, wanted);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The host that a config is applied to: its users, its units, its labels, by its own files.
 
-use crate::desired::{Enabling, Host, Keys, LeftOpen, Why};
+use crate::desired::{Desired, Enabling, Host, Keys, LeftOpen, MASK, UNITS, Why};
 use crate::install::{self, Facts, InstallError};
 use crate::labels::{LabelError, Labels};
 use crate::owners::table::Account;
@@ -8,7 +8,8 @@ use crate::owners::{OwnerError, Owners};
 use crate::prepare::{Target, Wanted};
 use crate::presets::Presets;
 use crate::tree::{Attribute, Folders, Kind, Owner, PathError, Tree};
-use crate::view::{Entry, Overlay, View, real};
+use crate::unit_name::UnitName;
+use crate::view::{Entry, Overlay, View, real, split};
 use std::collections::BTreeMap;
 use tread_model::canonical;
 use tread_model::config::NodeConfig;
@@ -16,9 +17,9 @@ use tread_model::config::NodeConfig;
 /// Who reads a user's keys from a folder of fragments, where that is there.
 const FRAGMENTS: &str = "/usr/libexec/ssh-key-dir";
 
-/// Whether systemd reads units or presets below a path.
+/// Whether systemd reads units or presets below a path, or may find a unit there by a link.
 fn is_of_systemd(path: &str) -> bool {
-    path.split('/').any(|name| name == "systemd")
+    path.split('/').any(|name| name == "systemd") || UnitName::of(split(path).1).is_some()
 }
 
 /// The host that a config is applied to.
@@ -63,23 +64,16 @@ impl ThisHost {
         }
     }
 
-    /// The host as it is once the units of a config are in their place.
-    fn with_units<'v>(folders: &'v Folders<'_>, config: &NodeConfig<'_>) -> Overlay<'v> {
+    /// The host as it is once what goes of another config has gone, and all else of this one is in its
+    /// place.
+    fn as_it_will_be<'v>(
+        folders: &'v Folders<'_>,
+        all_else: &Desired<'_>,
+        gone: &[Target<'_>],
+    ) -> Overlay<'v> {
         let mut view = Overlay::new(folders);
-        for unit in &config.units {
-            let path = format!("{}/{}", crate::desired::UNITS, unit.name);
-            if unit.mask {
-                view.set(&path, Entry::Link(crate::desired::MASK.to_owned()));
-            } else if let Some(text) = canonical::text(&unit.contents) {
-                view.set(&path, Entry::File(Some(text.to_owned())));
-            }
-            for dropin in &unit.dropins {
-                if let Some(text) = canonical::text(&dropin.contents) {
-                    let at = format!("{path}.d/{}", dropin.name);
-                    set(&mut view, &at, &Entry::File(Some(text.to_owned())));
-                }
-            }
-        }
+        put(&mut view, gone.iter().map(|it| (&it.path, Some(&it.wanted))));
+        put(&mut view, all_else.pieces.iter().map(|(path, it)| (path, it.wanted.as_ref())));
         view
     }
 }
@@ -95,10 +89,24 @@ impl ThisHost {
     }
 }
 
+/// Puts what is wanted under paths into a view, where systemd reads it.
+fn put<'w>(
+    view: &mut Overlay<'_>,
+    all: impl Iterator<Item = (&'w String, Option<&'w Wanted<'w>>)>,
+) {
+    for (path, wanted) in all.filter(|(path, _)| is_of_systemd(path)) {
+        if let Some(entry) = wanted.and_then(entry_of) {
+            set(view, path, &entry);
+        }
+    }
+}
+
 /// Sets an entry at its path, where systemd lists it, and at the path that this leads to, where it
 /// is read.
 fn set(view: &mut Overlay<'_>, path: &str, entry: &Entry) {
-    if let Ok(Some(real)) = real(view, path, false) {
+    if let Ok(Some(real)) = real(view, path, false)
+        && real != path
+    {
         view.set(&real, entry.clone());
     }
     view.set(path, entry.clone());
@@ -114,6 +122,20 @@ fn entry_of(wanted: &Wanted<'_>) -> Option<Entry> {
         Wanted::Absent => Some(Entry::Absent),
         Wanted::Password { .. } => None,
     }
+}
+
+/// The masks that go, by the unit of a config that is not to be masked. They are gone from the view
+/// afterwards.
+fn unmasked(view: &mut Overlay<'_>, config: &NodeConfig<'_>) -> BTreeMap<String, Enabling> {
+    let mut masks = BTreeMap::new();
+    for unit in config.units.iter().filter(|unit| canonical::mask(unit) == Some(false)) {
+        let path = format!("{UNITS}/{}", unit.name);
+        if matches!(view.entry(&path), Ok(Entry::Link(target)) if target == MASK) {
+            view.set(&path, Entry::Absent);
+            masks.insert(unit.name.to_string(), Enabling { path, target: None });
+        }
+    }
+    masks
 }
 
 fn absent(paths: Vec<String>) -> Vec<Enabling> {
@@ -161,9 +183,12 @@ impl Host for ThisHost {
     fn enablement(
         &self,
         config: &NodeConfig<'_>,
+        all_else: &Desired<'_>,
+        gone: &[Target<'_>],
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>> {
         let folders = Folders::new(&self.tree);
-        let mut view = ThisHost::with_units(&folders, config);
+        let mut view = ThisHost::as_it_will_be(&folders, all_else, gone);
+        let mut masks = unmasked(&mut view, config);
         let links = |view: &Overlay<'_>, name: &str, enabled: bool| match enabled {
             true => {
                 let links = install::enable(view, &self.facts, name)?;
@@ -174,23 +199,26 @@ impl Host for ThisHost {
             false => match install::disable(view, &self.facts, name) {
                 // What is not there is not enabled.
                 Err(InstallError::Missing { .. }) => Ok(Vec::new()),
-                removed => {
-                    let gone = |path| Enabling { path, target: None };
-                    Ok(removed?.into_iter().map(gone).collect())
-                }
+                removed => Ok(absent(removed?)),
             },
         };
         let mut all = BTreeMap::new();
-        for unit in config.units.iter().filter(|unit| !unit.mask) {
-            if let Some(enabled) = canonical::enabled(unit) {
-                let links = links(&view, &unit.name, enabled);
-                // The next unit sees them.
-                for Enabling { path, target } in links.iter().flatten() {
-                    view.set(path, target.clone().map_or(Entry::Absent, Entry::Link));
+        for unit in &config.units {
+            let name: &str = &unit.name;
+            let mask = masks.remove(name);
+            let Some(enabled) = canonical::enabled(unit) else {
+                if let Some(mask) = mask {
+                    all.insert(name.to_owned(), Ok(vec![mask]));
                 }
-                let links = links.map_err(|error: InstallError| error.to_string());
-                all.insert(unit.name.clone().into_owned(), links);
+                continue;
+            };
+            let links: Result<Vec<Enabling>, InstallError> = links(&view, name, enabled);
+            // The next unit sees them.
+            for Enabling { path, target } in links.iter().flatten() {
+                view.set(path, target.clone().map_or(Entry::Absent, Entry::Link));
             }
+            let links = links.map(|links| mask.into_iter().chain(links).collect());
+            all.insert(name.to_owned(), links.map_err(|error| error.to_string()));
         }
         all
     }
@@ -198,11 +226,7 @@ impl Host for ThisHost {
     fn left_open(&self, after: &[Target<'_>], units: &[LeftOpen]) -> Vec<(String, Enabling)> {
         let folders = Folders::new(&self.tree);
         let mut view = Overlay::new(&folders);
-        for Target { path, wanted, .. } in after.iter().filter(|it| is_of_systemd(&it.path)) {
-            if let Some(entry) = entry_of(wanted) {
-                set(&mut view, path, &entry);
-            }
-        }
+        put(&mut view, after.iter().map(|it| (&it.path, Some(&it.wanted))));
         let Ok(presets) = Presets::read(&view) else { return Vec::new() };
         let mut all = Vec::new();
         for unit in units {
@@ -214,6 +238,10 @@ impl Host for ThisHost {
             all.extend(links.into_iter().map(|link| (unit.unit.clone(), link)));
         }
         all
+    }
+
+    fn is_empty(&self, path: &str) -> bool {
+        matches!(self.tree.entry(path), Ok(Entry::File(Some(text))) if text.is_empty())
     }
 
     fn keys(&self, user: &str) -> Result<Keys, String> {

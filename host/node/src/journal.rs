@@ -280,6 +280,11 @@ impl Journal {
         };
         let (left, covered) = (paths(&left), paths(&covered));
         if direction == Direction::Undone {
+            // Whoever was killed while it settled this may have changed names, and not have synced them.
+            if let Err(error) = back::sync_folders(&self.tree, &standing.record) {
+                // Not each file system does that, such as one of the kernel's own.
+                tracing::warn!(%error, "what was put back may not survive a power cut");
+            }
             // On a full disk there is no room for a note, and whoever finds it again finds
             // everything old.
             let _ = self.note(&Note::Finished);

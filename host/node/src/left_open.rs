@@ -4,7 +4,9 @@
 //! tread, or else what the host's presets say. A unit that is new on the host is enabled by its
 //! presets, as a package's would be. All others are left as they are.
 
-use crate::desired::{Desired, Enabling, Impossible, LeftOpen, OWN_UNITS, UNITS, Why, is_own};
+use crate::desired::{
+    Desired, Enabling, Impossible, LeftOpen, MASK, OWN_UNITS, UNITS, Why, is_own,
+};
 use crate::journal::Owned;
 use crate::originals::{Original, Originals};
 use crate::prepare::{Target, Wanted};
@@ -17,7 +19,7 @@ use tread_model::config::{NodeConfig, Unit};
 pub struct Open {
     /// For the host's presets.
     pub units: Vec<LeftOpen>,
-    /// The links of before tread that come back, in place of presets.
+    /// The links and masks of before tread that come back, in place of presets.
     pub restored: BTreeSet<String>,
 }
 
@@ -30,7 +32,10 @@ pub fn open(old: &NodeConfig<'_>, new: &NodeConfig<'_>, originals: &Originals) -
     };
     for unit in &old.units {
         let now = find(new, &unit.name).and_then(|at| new.units.get(at));
-        if now.is_some_and(|now| now.mask || canonical::enabled(now).is_some()) {
+        if canonical::mask(unit) == Some(false) && now.and_then(canonical::mask).is_none() {
+            open.restored.extend(mask_of(&unit.name, originals));
+        }
+        if now.is_some_and(|now| now.mask == Some(true) || canonical::enabled(now).is_some()) {
             continue;
         }
         let said = canonical::enabled(unit).is_some();
@@ -43,7 +48,7 @@ pub fn open(old: &NodeConfig<'_>, new: &NodeConfig<'_>, originals: &Originals) -
         }
         open.restored.extend(restored);
     }
-    for unit in new.units.iter().filter(|unit| brings(unit) && !unit.mask) {
+    for unit in new.units.iter().filter(|unit| brings(unit) && unit.mask != Some(true)) {
         if canonical::enabled(unit).is_none() && find(old, &unit.name).is_none() {
             open.add(&unit.name, Why::New);
         }
@@ -55,6 +60,13 @@ impl Open {
     fn add(&mut self, unit: &str, why: Why) {
         self.units.push(LeftOpen { unit: unit.to_owned(), why });
     }
+}
+
+/// The mask of a unit that was there before tread.
+fn mask_of(unit: &str, originals: &Originals) -> Option<String> {
+    let path = format!("{UNITS}/{unit}");
+    let is_mask = |it: &Original| matches!(it, Original::Link { target } if target == MASK);
+    originals.get(&path).is_some_and(is_mask).then_some(path)
 }
 
 /// The links to a unit that were there before tread.

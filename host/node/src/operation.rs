@@ -16,7 +16,7 @@ mod tries;
 use crate::api_server::Server;
 use crate::change::{Adopt, Adoption, Checked, Order, OrderError, change_to};
 use crate::drift::is_of_others;
-use crate::journal::{Direction, Journal, Note, Settled};
+use crate::journal::{Direction, Journal, JournalError, Note, Settled};
 use crate::json::place;
 use crate::os::{Due, IDS};
 use crate::permits::{Act, NoPermit, Permit};
@@ -31,6 +31,7 @@ use reached::BEFORE_WRITE;
 use reporting::Reporting;
 use std::time::Instant;
 use tread_model::plan::{PlanOutcome, Step, VerifiablePlan};
+pub use tries::{note_boot, why_back_early};
 
 /// Drain and uncordon are a controller's: whoever carries a plan out with them is told that it
 /// was done, or need not be.
@@ -275,7 +276,17 @@ impl Node<'_> {
         {
             return going.degraded(&why).await;
         }
-        let Some(settled) = journal.settle()? else { return Ok(Ended::Nothing) };
+        let settled = match journal.settle() {
+            // It is in the `/etc` of the deployment in which it was staged.
+            Err(JournalError::Away { stage }) => {
+                return match going.elsewhere(&format!("{stage} is not there")) {
+                    Some(why) => going.degraded(&why).await,
+                    None => Err(JournalError::Away { stage }.into()),
+                };
+            }
+            settled => settled?,
+        };
+        let Some(settled) = settled else { return Ok(Ended::Nothing) };
         if settled.direction == Direction::Undone {
             let because = with("it was cut short before anything took effect", settled.covered());
             going.reporting.phase(Phase::WentBack, &because);

@@ -1,7 +1,7 @@
 //! What changes the node runs as a unit of the host: an order is handed over to it, and it is
 //! followed until it ends. Whoever did so may die meanwhile.
 
-use crate::boot_units::RESUME;
+use crate::boot_units::{BOOT, RESUME};
 use crate::journal::{STATE, standing_id, stands};
 use crate::notices::Notices;
 use crate::orders::{Alone, Does, Given, Handed};
@@ -87,6 +87,7 @@ pub async fn hand_over(
     let lasting = Lasting {
         unit: UNIT,
         description: "Bring this node to another configuration",
+        after: BOOT,
         argv: vec![&path, "node", "carry-out", "--", &given.id],
     };
     let why = match manager.start_lasting(&lasting).await {

@@ -11,11 +11,12 @@ pub mod bootc;
 mod deployments;
 mod error;
 pub mod extensions;
+mod ostree;
 pub mod rpm_ostree;
 mod run;
 
 pub use ask::{CMDLINE, Os, OsLimits, Tool};
-pub use deployments::{Deployment, Deployments};
+pub use deployments::{Deployment, Deployments, Way};
 pub use error::OsError;
 
 use serde::{Deserialize, Serialize};

@@ -174,7 +174,8 @@ fn unit(contents: Content<'static>, random: &mut Random) -> UnitState<'static> {
         };
         dropins.push(DropinState { name: format!("{number}0-more.conf").into(), contents });
     }
-    UnitState { contents, enabled, masked: odd && random.below(2) == 0, dropins }
+    let masked = (odd && random.below(2) == 0).then_some(true);
+    UnitState { contents, enabled, masked, dropins }
 }
 
 fn lists(kind: Kind) -> Vec<Labelled<Vec<String>>> {
@@ -357,7 +358,7 @@ mod tests {
         let has = |wanted: fn(&UnitState<'_>) -> bool| {
             units.iter().any(|it| matches!(&it.change.after, State::Unit(unit) if wanted(unit)))
         };
-        assert!(has(|unit| unit.dropins.len() == 2) && has(|unit| unit.masked));
+        assert!(has(|unit| unit.dropins.len() == 2) && has(|unit| unit.masked == Some(true)));
     }
 
     #[test]

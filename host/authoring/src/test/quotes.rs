@@ -79,7 +79,7 @@ fn states(
     };
     let bytes = |text: String| Content::Bytes(text.into_bytes().into());
     let unit = |contents, dropins| {
-        State::Unit(UnitState { contents, enabled: Some(true), masked: false, dropins })
+        State::Unit(UnitState { contents, enabled: Some(true), masked: None, dropins })
     };
     let dropin =
         |text: String| DropinState { name: "10-canary.conf".into(), contents: bytes(text) };

@@ -50,8 +50,8 @@ struct Registry {
     /// `prefix`, `location`, `blocked`, `insecure`.
     flags: [Option<Value>; 4],
     digests_only: bool,
-    /// The location and `pull-from-mirror` of each.
-    mirrors: BTreeMap<String, String>,
+    /// The location and `pull-from-mirror` of each, in their order.
+    mirrors: Vec<(String, String)>,
 }
 
 const DIGEST_ONLY: &str = "digest-only";
@@ -65,25 +65,36 @@ impl Registry {
         if self.flags != after.flags {
             return Some("prefix, location, blocked or insecure changed".to_owned());
         }
-        for (location, pull) in &self.mirrors {
-            match after.mirrors.get(location) {
-                None => return Some(format!("the mirror {location} is gone")),
-                Some(now) if now != pull && now != DIGEST_ONLY => {
+        let (ours, theirs) = (self.first_of_each(), after.first_of_each());
+        if let Some((location, _)) = self.mirrors.iter().find(|(it, _)| !theirs.contains_key(&**it))
+        {
+            return Some(format!("the mirror {location} is gone"));
+        }
+        for (location, pull) in &after.mirrors {
+            match ours.get(&**location) {
+                Some(before) if pull != before && pull != DIGEST_ONLY => {
                     return Some(format!("the mirror {location} is used for other pulls"));
                 }
-                Some(_) => {}
+                None if pull != DIGEST_ONLY && !after.digests_only => {
+                    return Some(format!("the new mirror {location} is not for digests only"));
+                }
+                Some(_) | None => {}
             }
         }
-        let mut added =
-            after.mirrors.iter().filter(|(location, _)| !self.mirrors.contains_key(*location));
-        let other = added.find(|(_, pull)| *pull != DIGEST_ONLY && !after.digests_only);
-        other.map(|(location, _)| format!("the new mirror {location} is not for digests only"))
+        None
+    }
+
+    /// What the mirrors are used for, by their locations: of those that stand there twice the operator
+    /// finds the first.
+    fn first_of_each(&self) -> BTreeMap<&str, &str> {
+        let all = self.mirrors.iter().rev();
+        all.map(|(location, pull)| (location.as_str(), pull.as_str())).collect()
     }
 
     fn is_for_digests_only(&self) -> bool {
         match self.mirrors.is_empty() {
             true => self.digests_only,
-            false => self.mirrors.values().all(|pull| pull == DIGEST_ONLY),
+            false => self.mirrors.iter().all(|(_, pull)| pull == DIGEST_ONLY),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::written::{Alike, Written, are_alike};
 use crate::canonical::{Pair, join};
+use crate::ignition::{self, CONFIG, Shape};
 use crate::read::GENERATED_BY;
 use serde_json::{Map, Value};
 use std::borrow::Borrow;
@@ -125,8 +126,8 @@ fn entries(
 
 /// Takes away what another kind of entry of a later config stands in place of: files,
 /// directories and links have one key in Ignition's merge.
-fn displace(files: &mut Entries, rest: &mut Value, layer: &Layer) {
-    if layer.rest.is_null() && rest.is_null() {
+fn displace(files: &mut Entries, rests: &mut [Value], layer: &Layer) {
+    if layer.rest.is_null() && rests.is_empty() {
         return;
     }
     let kinds = ["directories", "links"];
@@ -135,18 +136,16 @@ fn displace(files: &mut Entries, rest: &mut Value, layer: &Layer) {
         list.into_iter().flatten().filter_map(|entry| entry.get("path")?.as_str())
     };
     kinds.iter().flat_map(|kind| above(kind)).for_each(|path| drop(files.remove(path)));
-    let Some(Value::Object(storage)) = rest.get_mut("storage") else { return };
     for (kind, other) in kinds.into_iter().zip(["links", "directories"]) {
-        let Some(Value::Array(below)) = storage.get_mut(kind) else { continue };
         let mut displaced: BTreeSet<&str> = above(other).collect();
         displaced.extend(layer.files.iter().map(|file| &*file.name));
-        below.retain(|entry| {
-            let path = entry.get("path").and_then(Value::as_str);
-            path.is_none_or(|path| !displaced.contains(path))
-        });
-        // As if there had never been one.
-        if below.is_empty() {
-            storage.remove(kind);
+        for rest in rests.iter_mut() {
+            let below = rest.get_mut("storage").and_then(|storage| storage.get_mut(kind));
+            let Some(Value::Array(below)) = below else { continue };
+            below.retain(|entry| {
+                let path = entry.get("path").and_then(Value::as_str);
+                path.is_none_or(|path| !displaced.contains(path))
+            });
         }
     }
 }
@@ -191,15 +190,15 @@ impl Rendered {
     /// pool. One that is rendered already is the merge of itself.
     pub fn merged(layers: impl IntoIterator<Item = impl Borrow<Layer>>) -> Rendered {
         let mut rendered = Rendered { kernel_type: "default", ..Rendered::default() };
-        let mut rest = Value::Null;
+        let mut rests = Vec::new();
         let mut admins_image = None;
         for layer in layers {
             let layer = layer.borrow();
-            displace(&mut rendered.files, &mut rest, layer);
+            displace(&mut rendered.files, &mut rests, layer);
             let ways: (Change, Change) = (with_compression, as_rendered);
             merge(&mut rendered.files, &layer.files, Written::file, ways);
             merge(&mut rendered.units, &layer.units, Written::unit, (|_| {}, |_| {}));
-            overlay(&mut rest, layer.rest.clone());
+            rests.extend((!layer.rest.is_null()).then(|| layer.rest.clone()));
             rendered.kernel_arguments.extend_from_slice(&layer.kernel_arguments);
             rendered.extensions.extend_from_slice(&layer.extensions);
             rendered.kernel_type = layer.kernel_type.unwrap_or(rendered.kernel_type);
@@ -213,6 +212,8 @@ impl Rendered {
             rendered.fips |= layer.fips;
         }
         rendered.os_image = admins_image.unwrap_or(rendered.os_image);
+        let mut rest = ignition::merge(rests, Shape::Object(CONFIG));
+        prune(&mut rest);
         if let Value::Object(storage) = taken(&mut rest, "storage") {
             rendered.storage = storage;
         }

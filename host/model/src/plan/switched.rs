@@ -56,8 +56,9 @@ fn touched(actions: &[Action], unit: &str) -> Option<Touched> {
 
 fn switch(before: &State<'_>, after: &State<'_>) -> Option<Switch> {
     let is_whole = |unit: &UnitState<'_>| unit.contents != Content::Absent;
+    let is_masked = |unit: &UnitState<'_>| unit.masked == Some(true);
     match (before, after) {
-        (State::Absent, State::Unit(new)) => match (new.masked, is_whole(new), new.enabled) {
+        (State::Absent, State::Unit(new)) => match (is_masked(new), is_whole(new), new.enabled) {
             (true, ..) => Some(Switch::Off("masked")),
             (_, true, Some(false)) => None,
             (_, true, _) => Some(Switch::On("new")),
@@ -65,9 +66,9 @@ fn switch(before: &State<'_>, after: &State<'_>) -> Option<Switch> {
             (_, false, Some(false)) => Some(Switch::Off("disabled")),
             (_, false, None) => None,
         },
-        (State::Unit(old), State::Absent) if old.masked => Some(Switch::On("unmasked")),
+        (State::Unit(old), State::Absent) if is_masked(old) => Some(Switch::On("unmasked")),
         (State::Unit(old), State::Absent) => is_whole(old).then_some(Switch::Removed),
-        (State::Unit(old), State::Unit(new)) => match (old.masked, new.masked) {
+        (State::Unit(old), State::Unit(new)) => match (is_masked(old), is_masked(new)) {
             (false, true) => Some(Switch::Off("masked")),
             (true, false) => (new.enabled != Some(false)).then_some(Switch::On("unmasked")),
             (true, true) => None,

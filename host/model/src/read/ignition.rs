@@ -272,7 +272,8 @@ fn owner(
     let Some(owner) = fields.child(name, report) else { return (Cow::Borrowed(""), None) };
     let id = owner.integer("id", report);
     let at = owner.at("name");
-    let name = owner.string("name", report).filter(|name| !name.is_empty());
+    let said = owner.string("name", report);
+    let name = said.filter(|name| !name.is_empty());
     if let Some(Err(message)) = name.map(normal::check_owner) {
         report.problem(at, message);
     }
@@ -284,6 +285,8 @@ fn owner(
         }
         (Some(id), None) => return (Cow::Owned(id.to_string()), Some(true)),
         (None, Some(name)) => return (Cow::Owned(name.to_owned()), Some(false)),
+        // It takes back what a config below says.
+        (None, None) if said.is_some() => return (Cow::Borrowed("root"), None),
         (None, None) => {}
     }
     (Cow::Borrowed(""), None)
@@ -309,7 +312,7 @@ fn unit(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<Laye
         report.fault(format!("unit:{name}"), field, reason);
     }
     let name = Cow::Owned(name.to_owned());
-    let unit = Unit { name, contents, enabled, mask: false, dropins, raw: &[], origin };
+    let unit = Unit { name, contents, enabled, mask: None, dropins, raw: &[], origin };
     Some(LayerUnit { unit, mask })
 }
 

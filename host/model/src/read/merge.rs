@@ -108,23 +108,36 @@ fn put_file(below: &mut LayerFile, above: LayerFile) {
     replace(&mut below.hash, above.hash);
     replace(&mut below.overwrite, above.overwrite);
     below.has_source |= above.has_source;
-    let fields = ["user", "group"].into_iter().zip(&mut below.by_number).zip(above.by_number);
-    for ((field, below_by), above_by) in fields {
-        if below_by.zip(above_by).is_some_and(|(below, above)| below != above) {
+    let (there, file) = (&mut below.file, above.file);
+    let ([user_by, group_by], [new_user_by, new_group_by]) =
+        (&mut below.by_number, above.by_number);
+    for (field, owner, new) in [
+        ("user", (&mut there.user, user_by), (file.user, new_user_by)),
+        ("group", (&mut there.group, group_by), (file.group, new_group_by)),
+    ] {
+        if is_owner_twice(owner, new) {
             below.faults.push((field, OWNER_TWICE.to_owned()));
         }
-        replace(below_by, above_by);
     }
-    let (below, above) = (&mut below.file, above.file);
-    replace(&mut below.contents.url, above.contents.url);
-    replace(&mut below.mode, above.mode);
-    for (below, above) in [(&mut below.user, above.user), (&mut below.group, above.group)] {
-        if !above.is_empty() {
-            *below = above;
-        }
+    replace(&mut there.contents.url, file.contents.url);
+    replace(&mut there.mode, file.mode);
+    there.appends |= file.appends;
+    there.origin = file.origin;
+}
+
+/// Puts an owner over another one, both with whether it is a number: whether one of them is, and the
+/// other not.
+fn is_owner_twice(
+    (below, below_by): (&mut Cow<'static, str>, &mut Option<bool>),
+    (above, above_by): (Cow<'static, str>, Option<bool>),
+) -> bool {
+    // Nothing is said; nor is it by an empty name beside a number.
+    if above.is_empty() || (*below_by, above_by) == (Some(true), None) {
+        return false;
     }
-    below.appends |= above.appends;
-    below.origin = above.origin;
+    let both = below_by.zip(above_by);
+    (*below, *below_by) = (above, above_by);
+    both.is_some_and(|(below, above)| below != above)
 }
 
 fn put_unit(below: &mut LayerUnit, above: LayerUnit) {
@@ -209,7 +222,7 @@ fn finished_file(
 }
 
 fn finished_unit(LayerUnit { mut unit, mask }: LayerUnit) -> Unit<'static> {
-    unit.mask = mask == Some(true);
+    unit.mask = mask;
     unit.contents = unit.contents.filter(|text| !text.is_empty());
     // The sort keeps the order of drop-ins of one name.
     unit.dropins.sort_by(|a, b| a.name.cmp(&b.name));

@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const DIRECTORIES: &str = "storage:directories";
 
+/// No link can have a path that is longer than Linux takes.
+const LONGEST_PATH: usize = 4096;
+
 /// Where Ignition writes units.
 const UNITS: &str = "/etc/systemd/system/";
 
@@ -109,7 +112,9 @@ impl Nodes {
         if self.links.is_empty() {
             return None;
         }
-        let mut above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        let ends =
+            path.match_indices('/').map(|(end, _)| end).take_while(|end| *end < LONGEST_PATH);
+        let mut above = ends.filter_map(|end| path.get(..end));
         above.find_map(|above| self.links.get_key_value(above)).map(|(link, _)| link.as_str())
     }
 

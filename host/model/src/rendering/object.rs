@@ -51,7 +51,8 @@ pub(super) fn name(pool: &Pool<'_>, spec: &Value) -> String {
     format!("{PREFIX}{}-{hash}", short.trim_end_matches(['.', '-']))
 }
 
-/// The object, owned by its pool as one of OpenShift's operator is.
+/// The object, owned by its pool as one of OpenShift's operator is. That it blocks the deletion of its
+/// pool is not said: on OpenShift that would take a right to the pool's finalizers.
 pub(super) fn object(
     pool: &Pool<'_>,
     name: &str,
@@ -73,7 +74,6 @@ pub(super) fn object(
                 "name": pool.name,
                 "uid": pool.uid,
                 "controller": true,
-                "blockOwnerDeletion": true,
             }],
         },
         "spec": spec,

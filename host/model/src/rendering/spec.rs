@@ -47,11 +47,7 @@ fn ignition(sources: &mut [MachineConfig<'_>]) -> Value {
         source.config.pointer("/ignition/version").and_then(Value::as_str).map(str::to_owned)
     };
     let version = sources.iter().filter_map(version).max();
-    let configs = sources.iter_mut().map(|source| {
-        let mut config = source.config.take();
-        files(&mut config).for_each(forget_empty_owners);
-        config
-    });
+    let configs = sources.iter_mut().map(|source| source.config.take());
     let mut config = merge(configs.collect(), Shape::Object(CONFIG));
     if config.is_null() {
         config = json!({});
@@ -71,17 +67,6 @@ fn ignition(sources: &mut [MachineConfig<'_>]) -> Value {
 fn files(config: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
     let files = config.pointer_mut("/storage/files").and_then(Value::as_array_mut);
     files.into_iter().flatten().filter_map(Value::as_object_mut)
-}
-
-/// An owner whose name is empty is not set, and takes away no other one.
-fn forget_empty_owners(file: &mut Map<String, Value>) {
-    for owner in ["user", "group"] {
-        if let Some(Value::Object(owner)) = file.get_mut(owner)
-            && owner.get("name").is_some_and(|name| name == "")
-        {
-            owner.remove("name");
-        }
-    }
 }
 
 /// Running nodes write over whatever is there, and so does a machine that boots for the

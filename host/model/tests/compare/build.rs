@@ -29,7 +29,7 @@ pub(crate) fn unit(name: &str, contents: &str, enabled: Option<bool>) -> Unit<'s
         name: Cow::Owned(name.to_owned()),
         contents: (!contents.is_empty()).then(|| Cow::Owned(contents.to_owned())),
         enabled,
-        mask: false,
+        mask: None,
         dropins: Vec::new(),
         raw: b"",
         origin: Origin::default(),

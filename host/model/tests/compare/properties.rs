@@ -102,7 +102,7 @@ fn a_unit() -> impl Strategy<Value = Option<Unit<'static>>> {
     let contents = prop_oneof![Just(""), Just("[Service]\n"), Just("[Service]\n[Install]\n")];
     let dropins = prop_oneof![Just(None), Just(Some("")), Just(Some("[Install]\n"))];
     let dropins = proptest::collection::vec(dropins, 0..2);
-    let parts = (contents, any::<Option<bool>>(), any::<bool>(), dropins);
+    let parts = (contents, any::<Option<bool>>(), any::<Option<bool>>(), dropins);
     prop::option::of(parts.prop_map(|(contents, enabled, mask, dropins)| {
         let dropins = dropins.into_iter().map(|contents| dropin("10.conf", contents)).collect();
         Unit { mask, dropins, ..unit("", contents, enabled) }

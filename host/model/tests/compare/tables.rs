@@ -135,7 +135,7 @@ fn what_counts_of_a_unit() {
     let plain = || unit("a.service", "[Service]\n", None);
     let installable = || unit("a.service", "[Service]\n[Install]\n", None);
     let foreign = || unit("a.service", "", None);
-    let set = |mut unit: Unit<'static>, enabled, mask| {
+    let set = |mut unit: Unit<'static>, enabled, mask: Option<bool>| {
         unit.enabled = enabled;
         unit.mask = mask;
         unit
@@ -151,13 +151,16 @@ fn what_counts_of_a_unit() {
         (plain(), installable(), true),
         (plain(), foreign(), true),
         (foreign(), empty, false),
-        (plain(), set(plain(), Some(false), false), false),
-        (plain(), set(plain(), Some(true), false), true),
-        (installable(), set(installable(), Some(false), false), true),
-        (foreign(), set(foreign(), Some(false), false), true),
-        (plain(), set(plain(), None, true), true),
-        (set(foreign(), None, true), set(foreign(), Some(true), true), false),
-        (set(plain(), None, true), set(installable(), None, true), true),
+        (plain(), set(plain(), Some(false), None), true),
+        (plain(), set(plain(), Some(true), None), true),
+        (installable(), set(installable(), Some(false), None), true),
+        (foreign(), set(foreign(), Some(false), None), true),
+        (plain(), set(plain(), None, Some(true)), true),
+        (plain(), set(plain(), None, Some(false)), false),
+        (foreign(), set(foreign(), None, Some(false)), true),
+        (set(foreign(), None, Some(true)), set(foreign(), None, Some(false)), true),
+        (set(foreign(), None, Some(true)), set(foreign(), Some(true), Some(true)), false),
+        (set(plain(), None, Some(true)), set(installable(), None, Some(true)), true),
         (dropping(&[]), dropping(&[Some("[Service]")]), true),
         (dropping(&[Some("a")]), dropping(&[Some("b")]), true),
         (dropping(&[Some("")]), dropping(&[None]), false),
@@ -179,7 +182,7 @@ fn a_unit_is_shown_in_the_form_in_which_it_is_compared() {
         panic!("{found:?}")
     };
     assert_eq!(*contents, Content::Bytes(Cow::Borrowed(b"[Service]\n")));
-    assert_eq!((*enabled, *masked), (None, false));
+    assert_eq!((*enabled, *masked), (Some(false), None));
     assert_eq!(dropins[0].contents, Content::Bytes(Cow::Borrowed(b"x")));
     assert_eq!(dropins[1].contents, Content::Absent);
 }

@@ -151,9 +151,10 @@ fn the_object_says_who_made_it_of_what_and_whose_it_is() {
     assert_eq!(metadata["annotations"][SOURCES], "50-a/uid-of-50-a,60-b/uid-of-60-b");
     let by = metadata["annotations"][RENDERED_BY].as_str().unwrap();
     assert_eq!(by, format!("tread {}", env!("CARGO_PKG_VERSION")));
+    // Without `blockOwnerDeletion`, for which OpenShift wants a right to the pool's finalizers.
     let owner = json!([{
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
-        "name": POOL.name, "uid": POOL.uid, "controller": true, "blockOwnerDeletion": true,
+        "name": POOL.name, "uid": POOL.uid, "controller": true,
     }]);
     assert_eq!(metadata["ownerReferences"], owner);
     // By another version of tread, and of the same objects made anew, it is the same.

@@ -8,6 +8,7 @@
 mod booted;
 mod orders;
 mod passwords;
+mod units;
 
 use super::*;
 use crate::desired::{Enabling, Keys};
@@ -36,6 +37,8 @@ impl Host for Own {
     fn enablement(
         &self,
         config: &NodeConfig<'_>,
+        _: &Desired<'_>,
+        _: &[Target<'_>],
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>> {
         let links = |unit: &Unit<'_>| {
             let enabled = unit.enabled?;
@@ -53,6 +56,10 @@ impl Host for Own {
         _: &[crate::desired::LeftOpen],
     ) -> Vec<(String, Enabling)> {
         Vec::new()
+    }
+
+    fn is_empty(&self, _: &str) -> bool {
+        false
     }
 
     fn keys(&self, user: &str) -> Result<Keys, String> {
@@ -113,6 +120,15 @@ impl Bed {
         to: &Documents,
         steps: &[tread_model::plan::Step],
     ) -> Result<Vec<String>, OrderError> {
+        self.apply_by(&Own, to, steps)
+    }
+
+    fn apply_by(
+        &self,
+        host: &dyn Host,
+        to: &Documents,
+        steps: &[tread_model::plan::Step],
+    ) -> Result<Vec<String>, OrderError> {
         let tree = self.tree();
         let from = Applied::read(&tree).unwrap().unwrap().documents;
         let plan = plan(&from, to, steps);
@@ -123,7 +139,7 @@ impl Bed {
             accept: Vec::new(),
             others: Vec::new(),
         };
-        let change = change(&tree, &Own, &no_label, &order)?;
+        let change = change(&tree, host, &no_label, &order)?;
         let journal = Journal::open(&tree)?;
         journal.write(&change.ready.record, &change.ready.new)?;
         journal.finish()?;

@@ -3,9 +3,11 @@
 use super::error::NodeError;
 use super::show;
 use super::system::{NOT_WELL, RootArgs, WELL, blocking};
-use crate::journal::{Direction, Journal, JournalError, is_mixed};
+use crate::journal::{Direction, Journal, JournalError, Note, Standing, is_mixed};
+use crate::operation::why_back_early;
 use crate::progress::{Phase, Progress};
 use crate::systemd::{PRIVATE, reload_before_the_bus};
+use crate::tree::Tree;
 use std::io;
 use std::path::Path;
 use std::thread::sleep;
@@ -57,6 +59,9 @@ impl RootArgs {
                 opened => opened?,
             };
             let standing = journal.standing()?;
+            if let Some(standing) = standing.as_ref().filter(|_| self.runs()) {
+                goes_back_early(&tree, &journal, standing)?;
+            }
             let settled = match journal.settle() {
                 // Nothing that starts after this needs what is on a mount that is not there.
                 Err(away @ JournalError::Away { .. }) if self.runs() => {
@@ -103,6 +108,17 @@ impl RootArgs {
             reload()?;
         }
         Ok(if settled.left.is_empty() { WELL } else { NOT_WELL })
+    }
+}
+
+/// A machine that goes down in each boot before it comes any further goes back by this.
+fn goes_back_early(tree: &Tree, journal: &Journal, standing: &Standing) -> io::Result<()> {
+    let Some(because) = why_back_early(tree, standing) else { return Ok(()) };
+    let said = format!("{because}: it goes back");
+    match journal.note(&Note::Back { because, by_units: false }) {
+        Ok(()) => show::line(&said),
+        // On a full disk there is room for no note: that keeps no kubelet from starting.
+        Err(why) => show::line(&format!("{said} only once that can be noted: {why}")),
     }
 }
 

@@ -22,6 +22,8 @@ impl Host for Known {
     fn enablement(
         &self,
         config: &NodeConfig<'_>,
+        _: &Desired<'_>,
+        _: &[Target<'_>],
     ) -> BTreeMap<String, Result<Vec<Enabling>, String>> {
         let links = |unit: &Unit<'_>| {
             let path = format!("{UNITS}/multi-user.target.wants/{}", unit.name);
@@ -37,6 +39,10 @@ impl Host for Known {
         _: &[crate::desired::LeftOpen],
     ) -> Vec<(String, Enabling)> {
         Vec::new()
+    }
+
+    fn is_empty(&self, path: &str) -> bool {
+        path.ends_with("/empty.conf")
     }
 
     fn keys(&self, user: &str) -> Result<Keys, String> {
@@ -92,6 +98,17 @@ fn each_part_of_a_config_has_its_place_owner_and_mode() {
             &[
                 "/etc/systemd/system/a.service 644 0 [Unit]",
                 "/etc/systemd/system/a.service.d/1.conf 644 0 [Service]",
+            ],
+        ),
+        (
+            r#""storage": {"files": [{"path": "/etc/systemd/system/a.service.d/3.conf",
+                "contents": {"source": "data:,a"}}]},
+                "systemd": {"units": [{"name": "a.service", "dropins": [{"name": "1.conf",
+                "contents": ""}, {"name": "2.conf"}, {"name": "3.conf"}, {"name": "empty.conf"}]}]}"#,
+            &[
+                "/etc/systemd/system/a.service.d/1.conf -",
+                "/etc/systemd/system/a.service.d/2.conf -",
+                "/etc/systemd/system/a.service.d/3.conf 644 0 a",
             ],
         ),
         (

@@ -83,6 +83,17 @@ pub enum Note {
         /// The boot in which that was.
         boot: String,
     },
+    /// The machine booted with what stands. Unless one of the two that follow is noted, it went down by
+    /// itself before its proof.
+    Booted {
+        /// Which boot that was.
+        boot: String,
+    },
+    /// This boot ended in order, as somebody wanted.
+    WentDown {
+        /// Which boot that was.
+        boot: String,
+    },
     /// In this boot the node began to prove itself, or to go back. If nothing follows, the machine
     /// went down before that came to an end.
     Tried {

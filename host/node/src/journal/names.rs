@@ -6,6 +6,8 @@ pub const STATE: &str = "/var/lib/tread/node";
 pub(super) const OPERATION: &str = "operation";
 pub(super) const RECORD: &str = "record";
 pub(super) const LOG: &str = "log";
+/// So much room the log has also on a disk that fills up: that of hundreds of notes.
+pub(super) const LOG_ROOM: u64 = 64 << 10;
 pub(super) const LOCK: &str = "lock";
 /// More than any record or log has: a file of this size is something else.
 pub(super) const MOST: u64 = 256 << 20;

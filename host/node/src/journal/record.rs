@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Made};
 use super::error::{JournalError, io_at};
-use super::names::{LOG, OPERATION, RECORD, STATE};
+use super::names::{LOG, LOG_ROOM, OPERATION, RECORD, STATE};
 use crate::tree::{Folder, Owner};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -61,6 +61,7 @@ pub(super) fn begin(state: &Folder, record: &Record) -> Result<Folder, JournalEr
         operation.create(RECORD, &bytes, owner, &[])?;
         operation.sync_file(RECORD)?;
         operation.create(LOG, b"", owner, &[])?;
+        operation.reserve(LOG, LOG_ROOM)?;
         operation.sync()?;
         Ok(operation)
     };

@@ -47,6 +47,8 @@ impl Standing {
                 Note::Degraded { .. }
                     | Note::Whole { .. }
                     | Note::Replaced { .. }
+                    | Note::Booted { .. }
+                    | Note::WentDown { .. }
                     | Note::Tried { .. }
             )
         };

@@ -188,6 +188,23 @@ fn a_unit_that_the_host_has_and_of_which_nothing_was_ever_said_is_left_as_it_is(
 }
 
 #[test]
+fn a_unit_that_the_image_enabled_is_disabled_though_the_configs_text_has_no_install_section() {
+    let bed = Bed::with("enable *\n");
+    bed.file("/usr/lib/systemd/system/a.service", TEXT);
+    bed.link(&format!("{WANTS}/a.service"), "/usr/lib/systemd/system/a.service");
+    let unit = |rest: &str| {
+        let text = "[Service]\\nExecStart=/bin/true\\n";
+        format!(r#"{{"name": "a.service", "contents": "{text}"{rest}}}"#)
+    };
+    bed.apply(&unit(""));
+    assert_eq!(bed.enabled("a.service").as_deref(), SHIPPED, "it is left as it is");
+    bed.apply(&unit(r#", "enabled": false"#));
+    assert_eq!(bed.enabled("a.service"), None);
+    bed.apply("");
+    assert_eq!(bed.enabled("a.service").as_deref(), SHIPPED);
+}
+
+#[test]
 fn a_unit_that_goes_takes_the_links_with_it_that_presets_made() {
     let bed = Bed::with("enable a.service\n");
     bed.apply(&own(""));

@@ -60,7 +60,7 @@ fn in_config(config: &NodeConfig<'_>, name: &str) -> InConfig {
     let Unit { mask, contents, .. } = unit;
     InConfig {
         defines: canonical::text(contents).is_some(),
-        masks: *mask,
+        masks: *mask == Some(true),
         changes: true,
         can_reload: texts().any(says_reload),
     }

@@ -2,7 +2,8 @@
 
 use super::node::{ENDED, Ended, Kept, Node, OperationError, Stopped};
 use super::reporting::Reporting;
-use crate::journal::{Direction, Journal, Note, Standing};
+use crate::drift::is_of_others;
+use crate::journal::{Direction, Journal, Note, Settled, Standing};
 use crate::permits::{Act, Permit};
 use crate::progress::Phase;
 use tokio::time::Instant;
@@ -148,14 +149,20 @@ impl Going<'_> {
     }
 
     /// What to do where somebody else changed names of the new config, as a service may that writes
-    /// its own file at each start. An admin has to look at these. After a boot the node goes back
-    /// nevertheless, if it is not well otherwise: nobody may reach it any more.
+    /// its own file at each start. An admin has to look at these. The node goes back nevertheless if it
+    /// is cut off, and after a boot if it is not well otherwise: nobody may reach it any more.
     pub(super) async fn differs(mut self: Box<Self>) -> Result<Ended, OperationError> {
         let why = format!("somebody else changed {} meanwhile", listed(&self.left, 10));
         if let Some(why) = self.elsewhere(&why) {
             return self.degraded(&why).await;
         }
-        if !self.was_booted() || self.was_well_otherwise() {
+        if !self.was_booted() {
+            return match self.cut_off().await {
+                Some(cut_off) => self.goes_back_cut_off(&format!("{why}; {cut_off}")).await,
+                None => self.degraded(&why).await,
+            };
+        }
+        if self.was_well_otherwise() {
             return self.degraded(&why).await;
         }
         if self.asked().contains(&self.boot.as_str()) {
@@ -246,8 +253,9 @@ impl Going<'_> {
         by_units: bool,
     ) -> Result<Ended, OperationError> {
         let settled = self.journal.take_back(why, by_units)?;
-        self.covered = settled.and_then(|settled| settled.covered());
-        self.left.clear();
+        self.covered = settled.as_ref().and_then(Settled::covered);
+        self.left = settled.map(|settled| settled.left).unwrap_or_default();
+        self.left.retain(|path| !is_of_others(path));
         self.standing.notes.push(Note::Back { because: why.to_owned(), by_units });
         self.back().await
     }

@@ -12,7 +12,9 @@ use crate::applied::Applied;
 use crate::change::{Adopt, Adoption, Checked, Order, OrderError};
 use crate::drift::{Drift, Kind};
 use crate::journal::{Journal, JournalError, Note, Standing};
-use crate::os::{ARGUMENTS, Deployment, Due, IDS, IMAGE, Os, OsError, Tool, Wish, arguments};
+use crate::os::{
+    ARGUMENTS, Deployment, Deployments, Due, IDS, IMAGE, Os, OsError, Tool, Way, Wish, arguments,
+};
 use crate::progress::{Phase, Progress};
 use crate::tree::Found;
 use std::time::Duration;
@@ -250,7 +252,7 @@ impl Node<'_> {
         let Some(tool) = os.tool()? else { return Ok(()) };
         match os.look(tool).await {
             Ok(there) => match there.queued() {
-                Some(other) => drifted(IMAGE, queued(tool, other), &is_accepted),
+                Some(other) => drifted(IMAGE, queued(tool, &there, other), &is_accepted),
                 None => Ok(()),
             },
             Err(error) if boots => Err(error.into()),
@@ -311,7 +313,7 @@ pub async fn drift_of_os(os: &Os<'_>, wish: &Wish) -> Result<Vec<Drift>, Operati
         if !of_a_tool.is_none() {
             found.extend(due.missing(&there.booted).map(|missing| of_its_own(&missing)));
         }
-        found.extend(there.queued().map(|other| drift(IMAGE, queued(tool, other))));
+        found.extend(there.queued().map(|other| drift(IMAGE, queued(tool, &there, other))));
     }
     if os.is_staged()? {
         found.push(drift(IMAGE, STAGED.to_owned()));
@@ -320,16 +322,25 @@ pub async fn drift_of_os(os: &Os<'_>, wish: &Wish) -> Result<Vec<Drift>, Operati
 }
 
 /// What is said where another deployment boots next.
-fn queued(tool: Tool, other: &Deployment) -> String {
-    let tool = match tool {
-        Tool::RpmOstree => "rpm-ostree rollback",
-        Tool::Bootc => "bootc rollback",
+fn queued(tool: Tool, there: &Deployments, other: &Deployment) -> String {
+    let again = match there.way_to(&there.booted.id) {
+        // Where there are others besides, a rollback would bring one of them.
+        Some(Way::Default(place)) => format!("ostree admin set-default {place}"),
+        _ => format!("{}, or ostree admin set-default", rollback(tool)),
     };
     format!(
         "the next boot brings {}, which is not booted and has an /etc of its own; boot into it, or have what is \
-         booted come next again: {tool}, or ostree admin set-default",
+         booted come next again: {again}",
         other.name()
     )
+}
+
+/// What the tool's way back is called.
+fn rollback(tool: Tool) -> &'static str {
+    match tool {
+        Tool::RpmOstree => "rpm-ostree rollback",
+        Tool::Bootc => "bootc rollback",
+    }
 }
 
 fn wrong_arguments(os: &Os<'_>, wish: &Wish) -> Result<Option<String>, OperationError> {
@@ -392,13 +403,16 @@ impl Going<'_> {
         if self.kept.os.is_some() || !is_other {
             return None;
         }
-        let back = match self.node.os("").tool().ok()?? {
-            Tool::RpmOstree => "rpm-ostree rollback",
-            Tool::Bootc => "bootc rollback",
+        let tool = self.node.os("").tool().ok()??;
+        let back = rollback(tool);
+        let status = match tool {
+            Tool::RpmOstree => "rpm-ostree status",
+            Tool::Bootc => "bootc status",
         };
         Some(format!(
             "the node booted into another deployment than the one in whose /etc this operation wrote: {why}; boot into \
-             that one again ({back}, and a boot), then: tread node resume"
+             that one again (at once where it comes next by {status}, else after {back} or ostree admin set-default), \
+             then: tread node resume"
         ))
     }
 

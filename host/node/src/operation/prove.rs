@@ -78,7 +78,8 @@ impl Going<'_> {
     fn names_are_as_written(&self) -> Result<Result<(), String>, OperationError> {
         let is_back = self.standing.direction() == Direction::Back;
         let entries = self.standing.record.entries.iter();
-        for entry in entries.filter(|it| !is_of_others(&it.path) && !it.is_held()) {
+        let is_own = |path: &String| !is_of_others(path) && !self.left.contains(path);
+        for entry in entries.filter(|it| is_own(&it.path) && !it.is_held()) {
             let wanted = if is_back { &entry.old } else { &entry.new };
             if see(&self.node.tree, &entry.path)? != *wanted {
                 return Ok(Err(format!("{}: somebody else changed it", entry.path)));

@@ -6,8 +6,6 @@ use serde::Deserialize;
 
 /// The program.
 pub const PROGRAM: &str = "/usr/bin/bootc";
-/// What takes a deployment back that bootc staged: it has no command for that itself.
-pub const OSTREE: &str = "/usr/bin/ostree";
 /// What asks it for its state.
 pub const STATUS: [&str; 4] = [PROGRAM, "status", "--format=json", "--format-version=1"];
 
@@ -70,12 +68,17 @@ pub fn read(said: &[u8]) -> Result<Option<Deployments>, String> {
     let Some(booted) = booted.deployment(false) else { return Ok(None) };
     let staged = status.staged.and_then(|entry| entry.deployment(true));
     let rollback = status.rollback.and_then(|entry| entry.deployment(false));
-    let others = rollback.iter().map(|it| it.id.clone()).collect();
+    let mut there = vec![&booted];
+    there.extend(&rollback);
+    if status.rollback_queued {
+        there.reverse();
+    }
+    let order = staged.iter().chain(there).map(|it| it.id.clone()).collect();
     let next = match staged {
         None if status.rollback_queued => rollback,
         staged => staged,
     };
-    Ok(Some(Deployments { booted, next, others }))
+    Ok(Some(Deployments { booted, next, order }))
 }
 
 /// The next thing to tell it, so that the next boot brings what is due; nothing if it would
@@ -90,20 +93,15 @@ pub fn switch(image: &str) -> Vec<String> {
     ["switch", image].map(str::to_owned).to_vec()
 }
 
-/// What has what is staged forgotten: told to [`OSTREE`].
-pub fn unstage() -> Vec<String> {
-    ["admin", "undeploy", "0"].map(str::to_owned).to_vec()
-}
-
-/// What lets the next boot bring the deployment that was there before this one. Told twice,
-/// it undoes that.
+/// What lets the next boot bring the first of the other deployments. Told twice, it undoes
+/// that.
 pub fn roll_back() -> Vec<String> {
     vec!["rollback".to_owned()]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Wish;
+    use super::super::{Way, Wish};
     use super::*;
 
     const STAGED: &str = include_str!("bootc/staged.json");
@@ -140,6 +138,8 @@ mod tests {
         let queued = queued.replace(r#""rollbackQueued": false"#, r#""rollbackQueued": true"#);
         let read = read(queued.as_bytes()).unwrap().unwrap();
         assert!(!read.at_next_boot().staged);
+        assert_eq!(read.order, [read.at_next_boot(), &read.booted].map(|it| it.id.clone()));
+        assert_eq!(read.way_to(&read.booted.id), Some(Way::Rollback));
         assert_eq!(read.next.map(|it| it.digest).as_deref(), Some(DIGEST));
     }
 

@@ -10,8 +10,18 @@ pub struct Deployments {
     pub booted: Deployment,
     /// What the next boot is to bring; nothing if that is what is booted.
     pub next: Option<Deployment>,
-    /// The ids of all others.
-    pub others: Vec<String>,
+    /// The ids of all that its tool tells of, in their order: the first is what the next boot
+    /// brings.
+    pub order: Vec<String>,
+}
+
+/// What lets the next boot bring a deployment that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// The tool's `rollback`.
+    Rollback,
+    /// `ostree admin set-default`, with its place.
+    Default(usize),
 }
 
 /// One of them.
@@ -41,6 +51,19 @@ impl Deployments {
     /// a rollback.
     pub fn queued(&self) -> Option<&Deployment> {
         self.next.as_ref().filter(|next| !next.staged)
+    }
+
+    /// What lets the next boot bring one of them; nothing where it is not there.
+    pub fn way_to(&self, id: &str) -> Option<Way> {
+        let place = self.order.iter().position(|it| it == id)?;
+        Some(if self.after_rollback() == id { Way::Rollback } else { Way::Default(place) })
+    }
+
+    /// What the tool's `rollback` brings: what stands behind what is booted, also where that is not
+    /// what was there before; or what is booted, where nothing does.
+    fn after_rollback(&self) -> &str {
+        let behind = self.order.iter().skip_while(|it| **it != self.booted.id).nth(1);
+        behind.map_or(&self.booted.id, String::as_str)
     }
 }
 
@@ -87,4 +110,30 @@ pub(super) fn without_transport(reference: &str) -> &str {
         None => reference,
     };
     reference.strip_prefix("docker://").unwrap_or(reference)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rollback_is_the_way_only_where_nothing_else_stands_behind_what_is_booted() {
+        for (order, booted, id, expected) in [
+            // As after its own boot, with what was there before behind it.
+            ("new old", "new", "old", Some(Way::Rollback)),
+            ("new old pinned", "new", "old", Some(Way::Rollback)),
+            ("new pinned old", "new", "old", Some(Way::Default(2))),
+            // As chosen in the boot menu.
+            ("new old", "old", "old", Some(Way::Rollback)),
+            ("new old pinned", "old", "old", Some(Way::Default(1))),
+            ("new pinned old", "old", "old", Some(Way::Rollback)),
+            ("new old pinned", "pinned", "old", Some(Way::Default(1))),
+            ("new pinned", "new", "old", None),
+        ] {
+            let booted = Deployment { id: booted.to_owned(), ..Deployment::default() };
+            let all = order.split(' ').map(str::to_owned).collect();
+            let there = Deployments { booted, next: None, order: all };
+            assert_eq!(there.way_to(id), expected, "{order}, in {}", there.booted.id);
+        }
+    }
 }

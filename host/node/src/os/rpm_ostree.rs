@@ -51,16 +51,17 @@ impl Said {
 /// What it says of the host. What the next boot brings stands first.
 pub fn read(said: &[u8]) -> Result<Deployments, String> {
     let Status { deployments } = serde_json::from_slice(said).map_err(|it| it.to_string())?;
-    let (mut next, mut booted, mut others) = (None, None, Vec::new());
+    let order = deployments.iter().map(|said| said.id.clone()).collect();
+    let (mut next, mut booted) = (None, None);
     for (index, said) in deployments.into_iter().enumerate() {
         match (index, said.booted) {
             (_, true) => booted = Some(said.deployment()),
             (0, false) => next = Some(said.deployment()),
-            (_, false) => others.push(said.id),
+            (_, false) => {}
         }
     }
     let booted = booted.ok_or("it is booted into none of its deployments")?;
-    Ok(Deployments { booted, next, others })
+    Ok(Deployments { booted, next, order })
 }
 
 /// What has it fetched, and nothing else.
@@ -114,9 +115,14 @@ pub fn unstage() -> Vec<String> {
     words(&["cleanup", "--pending"])
 }
 
-/// What lets the next boot bring the deployment that was there before this one.
+/// What lets the next boot bring the deployment behind this one; this one, where none is.
 pub fn roll_back() -> Vec<String> {
     words(&["rollback"])
+}
+
+/// What has it read again what others did.
+pub fn reload() -> Vec<String> {
+    words(&["reload"])
 }
 
 fn is_of_kernel(package: &str) -> bool {

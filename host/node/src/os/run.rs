@@ -3,9 +3,9 @@
 //! what is there, so that nothing is done twice.
 
 use super::ask::{Os, Tool};
-use super::deployments::Deployments;
+use super::deployments::{Deployments, Way};
 use super::error::OsError;
-use super::{ARGUMENTS, Due, Wish, arguments, bootc, rpm_ostree};
+use super::{ARGUMENTS, Due, Wish, arguments, bootc, ostree, rpm_ostree};
 use crate::systemd::Command;
 use std::time::Duration;
 use tread_model::digest::Digest;
@@ -50,9 +50,16 @@ impl Os<'_> {
         let (mut last, mut again) = (Vec::new(), false);
         for _ in 0..MOST {
             let there = self.look(tool).await?;
-            if there.next.is_some() && self.differs(&there, due)?.is_none() {
-                // All is booted already: what is staged belongs to a config in between.
-                self.unstage(tool).await?;
+            if let Some(next) = &there.next
+                && self.differs(&there, due)?.is_none()
+            {
+                // All is booted already: what is staged belongs to a config in between, and what is
+                // not came first by somebody else.
+                let booted = &there.booted.id;
+                match there.way_to(booted).filter(|_| !next.staged) {
+                    Some(way) => self.bring(tool, booted, way).await?,
+                    None => self.unstage(tool).await?,
+                }
                 continue;
             }
             let arguments = self.next_arguments(tool).await?;
@@ -99,7 +106,7 @@ impl Os<'_> {
             Tool::RpmOstree => {
                 self.run(rpm_ostree::PROGRAM, rpm_ostree::unstage(), self.limits.stage).await
             }
-            Tool::Bootc => self.run(bootc::OSTREE, bootc::unstage(), self.limits.stage).await,
+            Tool::Bootc => self.run(ostree::PROGRAM, ostree::unstage(), self.limits.stage).await,
         }
     }
 
@@ -110,20 +117,31 @@ impl Os<'_> {
         if there.at_next_boot().id == due.deployment {
             return Ok(());
         }
-        if !there.others.contains(&due.deployment) {
-            return self.stage(tool, &self.reverse(due, &there)?).await;
+        match there.way_to(&due.deployment) {
+            Some(way) => self.bring(tool, &due.deployment, way).await,
+            None => self.stage(tool, &self.reverse(due, &there)?).await,
         }
-        let (program, args) = match tool {
-            Tool::RpmOstree => (rpm_ostree::PROGRAM, rpm_ostree::roll_back()),
-            Tool::Bootc => (bootc::PROGRAM, bootc::roll_back()),
+    }
+
+    /// Lets the next boot bring a deployment that is there.
+    async fn bring(&self, tool: Tool, id: &str, way: Way) -> Result<(), OsError> {
+        let limit = self.limits.stage;
+        let (program, args) = match (way, tool) {
+            (Way::Rollback, Tool::RpmOstree) => (rpm_ostree::PROGRAM, rpm_ostree::roll_back()),
+            (Way::Rollback, Tool::Bootc) => (bootc::PROGRAM, bootc::roll_back()),
+            (Way::Default(place), _) => (ostree::PROGRAM, ostree::set_default(place)),
         };
         let command = described(program, &args);
-        self.run(program, args, self.limits.stage).await?;
+        self.run(program, args, limit).await?;
+        if way != Way::Rollback && tool == Tool::RpmOstree {
+            // Its daemon may not have seen yet what it did not do itself.
+            self.run(rpm_ostree::PROGRAM, rpm_ostree::reload(), limit).await?;
+        }
         let next = self.look(tool).await?;
-        if next.at_next_boot().id == due.deployment {
+        if next.at_next_boot().id == id {
             return Ok(());
         }
-        let missing = format!("it is {}, and not {}", next.at_next_boot().id, due.deployment);
+        let missing = format!("it is {}, and not {id}", next.at_next_boot().id);
         Err(OsError::Idle { command, missing })
     }
 

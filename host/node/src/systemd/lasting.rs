@@ -25,6 +25,8 @@ pub struct Lasting<'l> {
     pub unit: &'l str,
     /// What it is for, as systemd lists it.
     pub description: &'l str,
+    /// The unit after which it starts, and before which it is ended.
+    pub after: &'l str,
     /// The program, by its absolute path on the host, and its arguments.
     pub argv: Vec<&'l str>,
 }
@@ -54,6 +56,7 @@ impl Manager {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let commands = vec![exec(&lasting.argv, false)];
         let properties = Properties::service(lasting.description, "exec", commands)
+            .with("After", vec![lasting.after.to_owned()])
             .with("Restart", "on-abnormal".to_owned())
             .with("RestartForceExitStatus", (vec![i32::from(AGAIN)], Vec::<i32>::new()))
             .with("RestartUSec", micros(Duration::from_millis(100)))

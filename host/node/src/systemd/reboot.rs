@@ -6,6 +6,8 @@ use super::problem::{Problem, What};
 use futures::StreamExt;
 use std::fmt;
 use std::io;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use zbus::message::Type as Kind;
@@ -16,6 +18,8 @@ const LOGIND_PATH: &str = "/org/freedesktop/login1";
 const LOGIND_MANAGER: &str = "org.freedesktop.login1.Manager";
 /// So that logind of a newer systemd (257) boots although somebody inhibits it.
 const SKIP_INHIBITORS: u64 = 1 << 4;
+/// How long a sync is waited for: that of a disk or a mount that hangs never ends.
+const SYNC: Duration = Duration::from_secs(30);
 
 /// Somebody who does not want the node to go down now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +130,7 @@ impl Manager {
 
     /// The system call. It never returns when the kernel does it.
     pub fn reboot_by_kernel() -> io::Result<()> {
-        rustix::fs::sync();
+        at_most(SYNC, rustix::fs::sync);
         rustix::system::reboot(rustix::system::RebootCommand::Restart).map_err(io::Error::from)
     }
 
@@ -210,4 +214,30 @@ impl Manager {
 
 fn logind(method: &str) -> Call<'_> {
     Call { destination: LOGIND, path: LOGIND_PATH, interface: LOGIND_MANAGER, method }
+}
+
+/// Does what may hang, and waits for it no longer than this. Whether it was done by then.
+fn at_most(limit: Duration, what: impl FnOnce() + Send + 'static) -> bool {
+    let (done, ended) = mpsc::channel();
+    let begun = thread::Builder::new().spawn(move || {
+        what();
+        // Nobody may wait for it any more.
+        let _ = done.send(());
+    });
+    begun.is_ok() && ended.recv_timeout(limit).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hangs_is_waited_for_no_longer_than_it_may_take() {
+        assert!(at_most(Duration::from_secs(600), || ()));
+        assert!(!at_most(Duration::from_millis(10), || {
+            loop {
+                thread::park();
+            }
+        }));
+    }
 }

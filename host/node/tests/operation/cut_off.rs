@@ -18,7 +18,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tread_model::plan::Step;
-use tread_node::operation::Ended;
+use tread_node::operation::{Ended, OperationError};
 use tread_node::permits::{Act, NoPermit, Permit, Permits};
 use tread_node::terms::Terms;
 use tread_test_machine::{End, Machine};
@@ -124,6 +124,47 @@ fn a_node_that_is_cut_off_goes_back_although_somebody_changed_a_name_meanwhile()
     let because = why(bed.go_on().unwrap());
     assert!(because.contains("was reached before, and since then for 1 s"), "{because}");
     assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+}
+
+/// Permits this many units, and has whoever asks for more ask again later.
+struct NotYetAfter(Cell<usize>);
+
+impl Permits for NotYetAfter {
+    fn ask(&self, act: Act) -> LocalBoxFuture<'_, Result<Permit, NoPermit>> {
+        let left = self.0.get();
+        let is_unit = matches!(act, Act::Unit { .. });
+        self.0.set(left.saturating_sub(usize::from(is_unit)));
+        let is_permitted = !is_unit || left > 0;
+        let not_yet = || NoPermit::NotNow("not yet".to_owned());
+        Box::pin(async move { is_permitted.then_some(Permit::FOREVER).ok_or_else(not_yet) })
+    }
+}
+
+#[test]
+fn a_node_that_is_cut_off_goes_back_without_a_boot_although_somebody_changed_a_name() {
+    let with = |word: &str, text: &str| {
+        let file = r#"{"path": "/etc/b.conf", "contents": {"source": "data:,TEXT"}},"#;
+        config_with(word, &file.replace("TEXT", text), "")
+    };
+    let other = unit_with("/bin/true").replace("a.log", "b.log");
+    let machine = Machine::build().unit_at_boot("b.service", &other).file("/etc/b.conf", "its-own");
+    let mut bed = Bed::of(machine, "one", &unit_with("/bin/true"), &with("one", "its-own"));
+    let address = api_server(bed.machine.disk(), |word| word == "one");
+    bed.terms = Terms { api_server: Some(address), cut_off: 1, ..bed.terms };
+    let reload = |unit: &str| Step::Reload { unit: unit.to_owned() };
+    let steps = [Step::Write, reload("a.service"), reload("b.service")];
+    let permits = NotYetAfter(Cell::new(1));
+    let ended = bed.carry_out_with(&permits, &with("two", "ours"), &steps);
+    assert!(matches!(ended, Err(OperationError::Forbidden(_))), "{ended:?}");
+    // As a unit that writes its own file when it is told.
+    std::fs::write(bed.machine.root().unwrap().join("etc/b.conf"), "its-own").unwrap();
+    let because = why(bed.go_on().unwrap());
+    assert!(because.contains("somebody else changed /etc/b.conf"), "{because}");
+    assert!(because.contains("was reached before, and since then for 1 s"), "{because}");
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("one"));
+    assert_eq!(bed.text("/etc/b.conf").as_deref(), Some("its-own"));
+    assert_eq!(bed.log(), ["start one", "reload two", "reload one"]);
+    assert_eq!(bed.machine.boots().len(), 1);
 }
 
 #[test]

@@ -50,6 +50,15 @@ fn host(programs: &[&str]) -> Builder {
     host
 }
 
+/// The same with a third deployment, which somebody pinned.
+fn with_a_pinned_one(host: Builder) -> Builder {
+    let deployment = "/var/lib/stand-in/deployments/os-pinned.0";
+    host.file(format!("{deployment}/image"), "a.example/os@sha256:pinned\n")
+        .file(format!("{deployment}/arguments"), "root=UUID=1 ro\n")
+        .file("/var/lib/stand-in/pinned", "os-pinned.0\n")
+        .file("/var/lib/stand-in/order", "os-0.0\nos-pinned.0\n")
+}
+
 fn config(word: &str, image: &str, arguments: &[&str]) -> Documents {
     let arguments: Vec<String> = arguments.iter().map(|it| format!("{it:?}")).collect();
     let image =
@@ -83,6 +92,15 @@ impl Os {
         let log = self.bed.text("/var/lib/stand-in/log").unwrap_or_default();
         let looks = |line: &&str| line.contains(" status ") || line.ends_with(" kargs");
         log.lines().filter(|line| !looks(line)).map(str::to_owned).collect()
+    }
+
+    /// Has a machine that is off boot these, as somebody does who chooses one in the boot loader;
+    /// their usual order.
+    fn boots_first(&self, ids: &str) -> String {
+        let order = self.bed.machine.disk().join("var/lib/stand-in/order");
+        let usual = std::fs::read_to_string(&order).unwrap();
+        std::fs::write(order, ids).unwrap();
+        usual
     }
 
     fn is_staged(&self) -> bool {
@@ -300,8 +318,16 @@ fn arguments_that_are_not_those_of_the_config_last_applied_stop_an_order() {
 
 #[test]
 fn a_rollback_that_somebody_queued_is_drift_and_stops_an_order_until_it_is_undone() {
-    for (programs, tool) in [(&["rpm-ostree"][..], "rpm-ostree"), (&["bootc", "ostree"], "bootc")] {
-        let os = Os::with(programs, &config("one", OLD, &[]));
+    let set_default = &["ostree", "admin", "set-default", "1"][..];
+    for (tool, is_alone, undo) in [
+        ("rpm-ostree", true, &["rpm-ostree", "rollback"][..]),
+        ("rpm-ostree", false, set_default),
+        ("bootc", true, &["bootc", "rollback"]),
+        ("bootc", false, &["bootc", "rollback"]),
+    ] {
+        let host = host(&[tool, "ostree"]);
+        let host = if is_alone { host } else { with_a_pinned_one(host) };
+        let os = Os::of(host, &config("one", OLD, &[]));
         assert_eq!(os.bed.until_it_boots(&config("two", NEW, &[]), &PLANNED), End::Reboot);
         os.bed.boot();
         assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
@@ -313,7 +339,7 @@ fn a_rollback_that_somebody_queued_is_drift_and_stops_an_order_until_it_is_undon
                 error.contains("os-image (the next boot brings a.example/os@sha256:old"),
                 "{error}"
             );
-            assert!(error.contains(&format!("{tool} rollback")), "{error}");
+            assert!(error.contains(&format!("come next again: {}", undo.join(" "))), "{error}");
             assert_eq!(os.file(), "two");
         };
         // By a boot, by a reload, and where the config takes the place of what differs.
@@ -321,7 +347,7 @@ fn a_rollback_that_somebody_queued_is_drift_and_stops_an_order_until_it_is_undon
         stopped(os.bed.carry_out(&three, &crate::reload()));
         stopped(os.bed.adopt(&three, Adopt::Overwrite));
         stopped(os.bed.adopt(&config("two", NEW, &[]), Adopt::Ask));
-        os.bed.machine.run_well([tool, "rollback"]).unwrap();
+        os.bed.machine.run_well(undo).unwrap();
         assert_eq!(os.bed.until_it_boots(&three, &PLANNED), End::Reboot);
         os.bed.boot();
         assert_eq!(os.bed.go_on().unwrap(), Ended::Done);

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tread_model::plan::Step;
 use tread_node::documents::{Document, Documents};
-use tread_test_machine::Machine;
+use tread_test_machine::{End, Machine};
 
 const FILES: usize = 60;
 /// How long a machine lives, however many cuts there are, and however busy this one is.
@@ -45,10 +45,15 @@ fn config_of(files: &[String]) -> Documents {
 struct Bed(Machine);
 
 impl Bed {
-    /// A machine that notes at each boot what the files say, and goes on with what was cut short.
+    /// A machine that notes at each boot what the files say.
     fn that_is_read_at_boot() -> Bed {
+        Bed::that_has_at_boot("reader.service", READER)
+    }
+
+    /// A machine with this unit, that goes on with what was cut short.
+    fn that_has_at_boot(name: &str, unit: &str) -> Bed {
         let machine = Machine::build()
-            .unit_at_boot("reader.service", READER)
+            .unit_at_boot(name, unit)
             .link(
                 "/etc/systemd/system/tread-machine.target.wants/tread-resume.service",
                 "/etc/systemd/system/tread-resume.service",
@@ -151,6 +156,68 @@ fn when_the_power_is_cut_at_any_moment_no_boot_reads_half_a_config() {
             (there, next) = (next, there);
         }
     }
+}
+
+/// A machine that boots for a config, and goes down before the network and whatever goes on with an
+/// operation: as often as this, in this way.
+fn that_goes_down(times: usize, how: &str) -> Bed {
+    let unit = format!(
+        "[Unit]\n\
+         DefaultDependencies=no\n\
+         After=sysinit.target\n\
+         Before=basic.target\n\
+         [Service]\n\
+         Type=oneshot\n\
+         ExecStart=/bin/sh -c 'grep -qs bad /etc/many/0 || exit 0; \
+         [ $(wc -l </var/down) -lt {times} ] || exit 0; echo down >> /var/down; {how}; sleep infinity'\n"
+    );
+    let bed = Bed::that_has_at_boot("goes-down.service", &unit);
+    bed.put("var/down", "");
+    let (good, bad) = (config("good"), config("bad"));
+    bed.put("var/good.json", &good.0[0].text);
+    let files = "mkdir /etc/many; for n in $(seq 0 59); do echo good > /etc/many/$n; done";
+    bed.0.run_well(["sh", "-ec", files]).unwrap();
+    bed.tread(&["adopt", "--config", "/var/good.json"]);
+    bed.put("var/bad.json", &bad.0[0].text);
+    let boot = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
+    let plan = plan(&good, &bad, &boot);
+    bed.put("var/plan.json", &serde_json::to_string(&plan).unwrap());
+    let argv = ["systemd-run", "--no-block", TREAD, "node", "apply"];
+    let args = ["--config", "/var/bad.json", "--plan", "/var/plan.json", "--no-drain"];
+    bed.0.run_well([&argv[..], &args[..]].concat()).unwrap();
+    bed
+}
+
+impl Bed {
+    /// It goes down and comes again this often, and then an operation ends.
+    fn boots(&self, times: usize) {
+        for boot in 0..times {
+            assert_eq!(self.0.wait_for_end().unwrap(), End::Reboot, "after {boot} boots");
+            self.0.start().unwrap();
+        }
+        self.0.wait_until_booted().unwrap();
+        self.is_at_rest();
+        let down = std::fs::read_to_string(self.0.root().unwrap().join("var/down")).unwrap();
+        assert_eq!(down.lines().count(), 3);
+    }
+}
+
+#[test]
+fn a_machine_that_goes_down_before_anything_is_resumed_goes_back_and_does_not_boot_for_ever() {
+    let bed = that_goes_down(100, "systemctl reboot --force --force");
+    // One boot for the plan, and one more once the old config is there again.
+    bed.boots(5);
+    assert_eq!(bed.words(), ["good"]);
+    let status = bed.tread(&["status"]);
+    let why = "the node went down in 3 boots before it had proved that it is well";
+    assert!(status.contains(why), "{status}");
+}
+
+#[test]
+fn boots_in_order_before_anything_is_resumed_send_no_node_back() {
+    let bed = that_goes_down(3, "systemctl --no-block reboot");
+    bed.boots(4);
+    assert_eq!(bed.words(), ["bad"], "{}", bed.journal());
 }
 
 #[test]

@@ -190,7 +190,11 @@ fn attributes_of(state: &State<'_>) -> Vec<(&'static str, String, &'static str)>
                 Some(false) => "disabled",
                 None => "left to presets",
             };
-            let masked = if unit.masked { "yes" } else { "no" };
+            let masked = match unit.masked {
+                Some(true) => "yes",
+                Some(false) => "unmasked",
+                None => "no",
+            };
             vec![
                 ("enabled", enabled.to_owned(), "left to presets"),
                 ("masked", masked.to_owned(), "no"),

@@ -14,7 +14,7 @@ fn unit(contents: &'static str, enabled: Option<bool>, masked: bool) -> State<'s
         "" => Content::Absent,
         text => Content::Bytes(text.as_bytes().into()),
     };
-    State::Unit(UnitState { contents, enabled, masked, dropins: Vec::new() })
+    State::Unit(UnitState { contents, enabled, masked: Some(masked), dropins: Vec::new() })
 }
 
 fn with_dropin(state: State<'static>, text: &'static str) -> State<'static> {

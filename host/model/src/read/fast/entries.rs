@@ -180,14 +180,14 @@ fn owner<'a>(cursor: &mut Cursor<'a>) -> Option<Cow<'a, str>> {
 fn unit<'a>(cursor: &mut Cursor<'a>, origin: Origin) -> Option<Unit<'a>> {
     const FIELDS: [&str; 5] = ["name", "contents", "enabled", "mask", "dropins"];
     let start = cursor.rest();
-    let (mut name, mut contents, mut enabled, mut mask) = (None, None, None, false);
+    let (mut name, mut contents, mut enabled, mut mask) = (None, None, None, None);
     let mut dropins: Vec<Dropin<'a>> = Vec::new();
     cursor.object(&FIELDS, |cursor, field| {
         match field {
             0 => name = Some(cursor.text()?),
             1 => contents = unit_text(cursor)?,
             2 => enabled = Some(cursor.boolean()?),
-            3 => mask = cursor.boolean()?,
+            3 => mask = Some(cursor.boolean()?),
             _ => cursor.list(|cursor, _| {
                 dropins.push(dropin(cursor)?);
                 Some(())

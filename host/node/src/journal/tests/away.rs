@@ -216,3 +216,23 @@ fn a_disk_that_is_full_from_any_moment_on_leaves_one_whole_state_and_nothing_els
     }
     assert!(backs > 20 && forwards > 0, "{backs} back, {forwards} forward");
 }
+
+#[test]
+fn an_operation_that_was_committed_goes_back_on_a_disk_that_became_full() {
+    let bed = Bed::new();
+    let disk = Mounted { at: bed.path("/"), from: bed.path("/") };
+    let tmpfs = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs"].map(std::ffi::OsStr::new);
+    run(&[&tmpfs[..], &[disk.at.as_os_str()]].concat());
+    bed.folder(STATE);
+    bed.file("/etc/changed.conf", "old");
+    let targets = vec![file("/etc/changed.conf", "new")];
+    let mut ready = prepare(&bed.tree(), "1", targets, &no_label).unwrap();
+    ready.record.order = serde_json::json!({"steps": []});
+    let journal = Journal::open(&bed.tree()).unwrap();
+    journal.write(&ready.record, &ready.new).unwrap();
+    let filled = std::fs::write(bed.path("/var/filled"), vec![b'x'; 2 << 20]).unwrap_err();
+    assert_eq!(filled.kind(), io::ErrorKind::StorageFull);
+    // More than the block that the log has begun.
+    journal.take_back(&"long ".repeat(2000), false).unwrap();
+    assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("old"));
+}

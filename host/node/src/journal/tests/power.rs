@@ -1,9 +1,11 @@
 //! The power fails: whatever was not synced may be on the disk, or not.
 
 use super::disk::{self, Bed, Recorded, Recorder};
-use super::{bed, both_states, settle, write};
+use super::{Journal, bed, both_states, settle, write};
+use crate::tree::{Syscall, Witness};
 use proptest::prelude::*;
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
@@ -119,7 +121,7 @@ fn when_the_power_fails_at_the_end_of_an_operation_it_is_not_taken_back() {
     let bed = bed();
     assert!(write(&bed, recorder.clone()));
     let committed = recorder.all().len();
-    super::Journal::open(&bed.witnessed(recorder.clone())).unwrap().finish().unwrap();
+    Journal::open(&bed.witnessed(recorder.clone())).unwrap().finish().unwrap();
     let done = recorder.all();
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
         cases: 500,
@@ -133,6 +135,72 @@ fn when_the_power_fails_at_the_end_of_an_operation_it_is_not_taken_back() {
             settle(&bed);
             let found = bed.snapshot();
             prop_assert!(found == new, "at {}: {}", at, disk::difference(&new, &new, &found));
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Whether something comes in its order with what follows from it: all that it touches is in tread's own
+/// stage or in a folder that goes, or it is such a folder.
+fn comes_in_order(done: &Recorded) -> bool {
+    let going = ["/etc/deep/", "/etc/systemd/system/multi-user.target.wants/"];
+    let is_there =
+        |path: &String| path.contains("/.tread-") || going.iter().any(|it| path.starts_with(it));
+    match done {
+        Recorded::Link(_, path) | Recorded::Remove(path) => is_there(path),
+        Recorded::Exchange(one, other) | Recorded::Move(one, other) => {
+            is_there(one) && is_there(other)
+        }
+        Recorded::RemoveFolder(_) => true,
+        _ => false,
+    }
+}
+
+/// Writes down what is done until so much was; then the process is killed.
+struct Until(Arc<Recorder>, usize);
+
+impl Witness for Until {
+    fn before(&self, _: &Syscall<'_>) -> io::Result<()> {
+        match self.0.all().len() < self.1 {
+            true => Ok(()),
+            false => Err(io::Error::other("killed")),
+        }
+    }
+
+    fn after(&self, syscall: &Syscall<'_>) -> io::Result<()> {
+        self.0.after(syscall)
+    }
+}
+
+#[test]
+fn what_a_settler_put_back_before_it_was_killed_is_on_the_disk_once_the_operation_is_forgotten() {
+    let (old, _) = both_states();
+    let done = recorded();
+    let committed = done.iter().rposition(|it| matches!(it, Recorded::Append(..))).unwrap();
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 500,
+        ..ProptestConfig::default()
+    });
+    let chances = proptest::collection::vec(any::<bool>(), 200);
+    runner
+        .run(&(committed - 30..committed, 1..20_usize, chances), |(at, more, chances)| {
+            let (bed, recorder) = (bed(), Arc::new(Recorder::default()));
+            assert!(!write(&bed, Arc::new(Until(recorder.clone(), at))));
+            let killed = Arc::new(Until(recorder.clone(), recorder.all().len() + more));
+            let _ = Journal::open(&bed.witnessed(killed)).unwrap().settle();
+            Journal::open(&bed.witnessed(recorder.clone())).unwrap().settle().unwrap();
+            let mut chances = chances.into_iter().cycle();
+            let done = recorder.all();
+            let bed = self::bed();
+            for (index, one) in done.iter().enumerate() {
+                let is_certain = comes_in_order(one) || is_certain(one, &done[index + 1..]);
+                if is_certain || !chances.next().unwrap() {
+                    redo(&bed, one, true);
+                }
+            }
+            settle(&bed);
+            let found = bed.snapshot();
+            prop_assert!(found == old, "at {}: {}", at, disk::difference(&old, &old, &found));
             Ok(())
         })
         .unwrap();

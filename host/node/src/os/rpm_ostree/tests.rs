@@ -21,7 +21,7 @@ fn wish(image: &str, arguments: &str, kernel: &str, extensions: &str) -> Wish {
 #[test]
 fn what_a_host_of_openshift_says_is_read() {
     let read = read(BOOTED.as_bytes()).unwrap();
-    assert_eq!((read.next.as_ref(), read.others.len()), (None, 0));
+    assert_eq!((read.next.as_ref(), read.order.len()), (None, 1));
     let booted = read.at_next_boot();
     assert!(booted.image.starts_with("quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:"));
     assert!(booted.has_image(&format!("mirror.example/art-dev@{DIGEST}")));
@@ -33,17 +33,14 @@ fn what_a_host_of_openshift_says_is_read() {
 fn what_stands_before_the_booted_one_is_what_the_next_boot_brings() {
     let one = |id: &str, booted: bool| format!(r#"{{"id": "{id}", "booted": {booted}}}"#);
     let status = |all: &[String]| format!(r#"{{"deployments": [{}]}}"#, all.join(", "));
-    for (all, next, others) in [
-        (vec![one("a", true)], "a", vec![]),
-        (vec![one("b", false), one("a", true)], "b", vec![]),
-        (vec![one("a", true), one("old", false)], "a", vec!["old"]),
-        (vec![one("b", false), one("a", true), one("old", false)], "b", vec!["old"]),
+    for (all, next, order) in [
+        (vec![one("a", true)], "a", "a"),
+        (vec![one("b", false), one("a", true)], "b", "b a"),
+        (vec![one("a", true), one("old", false)], "a", "a old"),
+        (vec![one("b", false), one("a", true), one("old", false)], "b", "b a old"),
     ] {
         let read = read(status(&all).as_bytes()).unwrap();
-        assert_eq!(
-            (read.at_next_boot().id.as_str(), read.others.clone()),
-            (next, texts(&others.join(" ")))
-        );
+        assert_eq!((read.at_next_boot().id.as_str(), read.order.clone()), (next, texts(order)));
         assert_eq!(read.booted.id, "a");
     }
 }

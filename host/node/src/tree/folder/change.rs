@@ -3,7 +3,7 @@
 
 use super::{Attribute, Folder, Kind, Owner};
 use crate::tree::syscall::Syscall;
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -68,6 +68,17 @@ impl Folder {
             Ok(file)
         })?;
         self.witnessed(&Syscall::Sync { path: &path }, || file.sync_all())
+    }
+
+    /// Keeps room on the disk for what is added to a file later, as far as the file system can. The
+    /// file stays as it is.
+    pub fn reserve(&self, name: &str, bytes: u64) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file: File = rustix::fs::openat(self, name, flags, Mode::empty())?.into();
+        match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            reserved => Ok(reserved?),
+        }
     }
 
     /// A file keeps its first bytes only.

@@ -16,7 +16,7 @@ const EARLY: &str = "[Unit]\nDefaultDependencies=no\nBefore=sysinit.target tread
     [Service]\nType=oneshot\nExecStart=/bin/sh -c 'echo $(cat /etc/set.conf) >>/var/early.log'\n";
 
 /// A host whose images ship these files, each with a word for the image.
-fn host_of_images(tool: &[&str]) -> Builder {
+pub(super) fn host_of_images(tool: &[&str]) -> Builder {
     // As an initrd does it: systemd reads its units from that /etc.
     let initrd = "#!/bin/sh\nexec /usr/libexec/stand-in boot\n";
     let mut host = host(tool)

@@ -1,6 +1,7 @@
 //! What fails, hangs, is killed or loses its power on the way to another operating system.
 
-use super::{NEW, OLD, Os, PLANNED, config, host};
+use super::defaults::host_of_images;
+use super::{NEW, OLD, Os, PLANNED, config, host, with_a_pinned_one};
 use crate::crashes::Runs;
 use crate::cut::Cut;
 use std::time::Duration;
@@ -68,8 +69,7 @@ fn a_power_cut_while_the_boot_was_on_its_way_goes_back_with_two_boots_at_most() 
     let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
     assert_eq!(os.bed.until_it_boots(&config("two", NEW, &[]), &PLANNED), End::Reboot);
     // As where the power was cut before what was staged became bootable.
-    let order = os.bed.machine.disk().join("var/lib/stand-in/order");
-    std::fs::write(order, "os-0.0\n").unwrap();
+    os.boots_first("os-0.0\n");
     os.bed.boot();
     assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
     os.bed.boot();
@@ -171,9 +171,7 @@ fn a_node_that_boots_into_another_deployment_says_so_and_goes_on_once_it_is_back
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert_eq!(os.bed.until_it_boots(&config("three", NEW, &[]), &PLANNED), End::Reboot);
     // As somebody chooses it in the boot loader: the older image, with an /etc of its own.
-    let order = os.bed.machine.disk().join("var/lib/stand-in/order");
-    let usual = std::fs::read_to_string(&order).unwrap();
-    std::fs::write(&order, "os-0.0\n").unwrap();
+    let usual = os.boots_first("os-0.0\n");
     os.bed.boot();
     let other = "cp -a /etc /run/etc && echo -n two >/run/etc/a.conf && mount --bind /run/etc /etc";
     os.bed.machine.run_well(["sh", "-c", other]).unwrap();
@@ -186,10 +184,71 @@ fn a_node_that_boots_into_another_deployment_says_so_and_goes_on_once_it_is_back
     assert_eq!(os.bed.machine.boots().len(), 3, "no boot was asked for");
 
     os.bed.machine.cut_power().unwrap();
-    std::fs::write(&order, usual).unwrap();
+    os.boots_first(&usual);
     os.bed.boot();
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert_eq!((os.booted(), os.file()), (format!("{NEW} root=UUID=1 ro quiet"), "three".into()));
+}
+
+#[test]
+fn a_node_that_boots_into_an_older_deployment_of_the_same_image_is_told_so() {
+    // By arguments alone it is another one, also where configs name no image.
+    for image in [OLD, ""] {
+        let os = Os::of(host_of_images(&["rpm-ostree"]), &config("one", image, &[]));
+        let boots = |word: &str| os.bed.until_it_boots(&config(word, image, &["nosmt"]), &PLANNED);
+        assert_eq!(boots("one"), End::Reboot);
+        os.bed.boot();
+        assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+        assert_eq!(boots("two"), End::Reboot);
+        let usual = os.boots_first("os-0.0\n");
+        os.bed.boot();
+        let Ended::Degraded { because } = os.bed.go_on().unwrap() else { panic!("not told") };
+        assert!(because.contains("booted into another deployment"), "{because}");
+        assert!(because.contains("/etc/.tread-1 is not there; boot into that one"), "{because}");
+        assert!(!because.contains("mount") && !because.contains("--give-up"), "{because}");
+        assert_eq!(os.file(), "one", "nothing is written there");
+        assert_eq!(os.bed.machine.boots().len(), 3, "no boot was asked for");
+
+        os.bed.machine.cut_power().unwrap();
+        os.boots_first(&usual);
+        os.bed.boot();
+        assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+        assert_eq!(os.file(), "two");
+        assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet nosmt"));
+    }
+}
+
+#[test]
+fn a_node_whose_old_deployment_somebody_chose_in_the_boot_menu_goes_back_to_it_for_good() {
+    for (tool, has_arguments, is_alone) in [
+        ("rpm-ostree", false, true),
+        ("rpm-ostree", true, true),
+        ("rpm-ostree", true, false),
+        ("bootc", false, true),
+        ("bootc", false, false),
+    ] {
+        let host = host(&[tool, "ostree"]);
+        let host = if is_alone { host } else { with_a_pinned_one(host) };
+        let of = |word: &'static str| if has_arguments { vec![word] } else { Vec::new() };
+        let os = Os::of(host, &config("one", OLD, &of("quiet")));
+        let two = config("two", NEW, &of("nosmt"));
+        assert_eq!(os.bed.until_it_boots(&two, &PLANNED), End::Reboot);
+        let usual = os.boots_first("os-0.0\n");
+        os.bed.boot();
+        // It was chosen for this boot alone.
+        let order = os.bed.machine.root().unwrap().join("var/lib/stand-in/order");
+        std::fs::write(order, usual).unwrap();
+        assert!(os.booted().starts_with(OLD), "{}", os.booted());
+        assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
+        os.bed.boot();
+        let Ended::WentBack { because } = os.bed.go_on().unwrap() else { panic!("not back") };
+        assert!(because.contains("os-image: it is"), "{because}");
+        assert_eq!((os.booted(), os.file()), (format!("{OLD} root=UUID=1 ro quiet"), "one".into()));
+        let order = os.bed.text("/var/lib/stand-in/order").unwrap();
+        assert_eq!(order.lines().next(), Some("os-0.0"), "{:?}", os.commands());
+        assert_eq!(order.contains("os-pinned.0"), !is_alone, "{order}");
+        assert_eq!(os.bed.machine.boots().len(), 3);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 #   deployments/ID/{etc,usr-etc}                        its /etc, and what its image ships there
 #   ships/TAG                                           what the image with this tag ships, where that is asked for
 #   order                                               their ids; the first is booted next
+#   pinned                                              the ids of those that no new one takes the place of
 #   fault                                               what goes wrong, a word a line
 #   log                                                 what was told
 set -eu
@@ -20,6 +21,12 @@ slowly() { fails slow || return 0; until [ -e /run/go ]; do sleep 0.05; done; }
 fails() { grep -qx "$1" "$home/fault" 2>/dev/null; }
 say() { cat "$all/$1/$2" 2>/dev/null || true; }
 next() { if [ -e "$staged" ]; then cat "$staged"; else head -n 1 "$home/order"; fi; }
+# Has one booted next; all others stay in their order.
+comes_first() {
+  { echo "$1"; grep -Fvx "$1" "$home/order" || true; } >"$home/order.next"
+  mv "$home/order.next" "$home/order"
+}
+not_staged() { [ ! -e "$staged" ] || { echo 'Staged deployment (remove with cleanup -p)' >&2; exit 1; }; }
 
 # A copy of what the next boot brings, which is to be changed and then staged.
 copy() {
@@ -103,7 +110,13 @@ mount_etc() {
 finalize() {
   [ -e "$staged" ] || return 0
   if [ -d "$home/ships" ]; then merge "$all/$(cat "$staged")"; fi
-  { cat "$staged"; echo "$booted"; } >"$home/order.next"
+  {
+    cat "$staged"
+    while read -r id; do
+      [ "$id" = "$booted" ] || grep -qFx "$id" "$home/pinned" 2>/dev/null || continue
+      echo "$id"
+    done <"$home/order"
+  } >"$home/order.next"
   mv "$home/order.next" "$home/order"
   rm "$staged"
 }
@@ -183,11 +196,26 @@ case "$program $*" in
     stage
     ;;
   "rpm-ostree cleanup --pending" | "ostree admin undeploy 0") rm "$staged" ;;
-  "rpm-ostree rollback" | "bootc rollback")
-    [ -e "$staged" ] && { echo 'Staged deployment (remove with cleanup -p)' >&2; exit 1; }
-    { sed -n 2p "$home/order"; sed -n 1p "$home/order"; } >"$home/order.next"
-    mv "$home/order.next" "$home/order"
+  "rpm-ostree rollback")
+    # What stands behind what is booted, whatever that is; or what is booted, where nothing does.
+    not_staged
+    behind=$(grep -Fx -A1 "$booted" "$home/order" | sed 1d)
+    comes_first "${behind:-$booted}"
     ;;
+  "bootc rollback")
+    # What is booted, where another one comes first; or else the first of the others.
+    not_staged
+    first=$(head -n 1 "$home/order")
+    [ "$first" = "$booted" ] && first=$(sed -n 2p "$home/order") || first=$booted
+    comes_first "$first"
+    ;;
+  "ostree admin set-default "*)
+    not_staged
+    chosen=$(sed -n "$(($3 + 1))p" "$home/order")
+    [ -n "$chosen" ] || { echo "Out of range deployment index $3" >&2; exit 1; }
+    comes_first "$chosen"
+    ;;
+  "rpm-ostree reload") ;;
   "bootc status --format=json --format-version=1")
     hostile
     other=$(grep -vx "$booted" "$home/order" | head -n 1)
