@@ -99,6 +99,7 @@ fn work(number: usize, bodies: &mut Bodies) -> Work {
         target: None,
         parts: vec![Part { cause, body, mirrors: false }],
         operated: true,
+        rollout_paused: false,
         single_replica: false,
         since: String::new(),
         doubt: None,

@@ -11,6 +11,7 @@ pub use objects::{Differences, Object, differences, last_read, read_as};
 use crate::policies::snapshot::{Allowed, Place, PolicyMap};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ApiResource, DynamicObject, PartialObjectMeta};
@@ -19,7 +20,9 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tread_kube::api::openshift;
-use tread_kube::api::words::{ALLOWED_SELECTOR, POLICY_SELECTOR};
+use tread_kube::api::words::{
+    ALLOWED_SELECTOR, OPERATORS_DAEMON, OPERATORS_NAMESPACE, POLICY_SELECTOR,
+};
 use tread_kube::api::{
     ClusterVersion, DisruptionPolicy, MachineConfigPool, MachineConfiguration, Rollout,
 };
@@ -45,6 +48,7 @@ const CONFIG_MAPS: &str = "configmaps";
 const NAMESPACES: &str = "namespaces";
 const LEASES: &str = "leases";
 const ROLLOUTS: &str = "rollouts";
+const DAEMON_SETS: &str = "daemonsets";
 /// MachineConfigPools.
 pub const POOLS: &str = "machineconfigpools";
 /// MachineConfigurations.
@@ -73,6 +77,9 @@ pub struct Index {
     pub maintenances: Kept<String, Option<Arc<Maintenance>>>,
     /// The Rollouts of pools, where tread rolls out; elsewhere there are none.
     pub rollouts: Kept<String, Arc<Rollout>>,
+    /// OpenShift's daemon, where tread rolls out: nothing is rolled out while it is there. Elsewhere
+    /// nobody asks for it.
+    pub operators_daemon: Kept<String, ()>,
 }
 
 /// The index, and the task that keeps it up to date for as long as it is polled. `leases` is the
@@ -134,6 +141,10 @@ pub fn start_where(
             }),
             false => Kept::none(),
         },
+        operators_daemon: match by_tread {
+            true => starting.operators_daemon(),
+            false => Kept::none(),
+        },
     };
     (index, join_all(starting.kinds).map(drop).boxed())
 }
@@ -179,6 +190,18 @@ impl Starting<'_> {
         let config = Config::default().page_size(NODES_AT_A_TIME);
         let events = follow(api, config, name, self.watches, self.metrics);
         let (kept, keep) = kept::keep(events, |it: &O| it.name_any(), read);
+        self.kinds.push(keep.boxed());
+        kept
+    }
+
+    /// The DaemonSet that halts all rollouts.
+    fn operators_daemon(&mut self) -> Kept<String, ()> {
+        let api: Api<PartialObjectMeta<DaemonSet>> =
+            Api::namespaced(self.client.clone(), OPERATORS_NAMESPACE);
+        let config = Config::default().fields(&format!("metadata.name={OPERATORS_DAEMON}"));
+        let events = follow(api, config, DAEMON_SETS, self.watches, self.metrics);
+        let name = |it: &PartialObjectMeta<DaemonSet>| it.name_any();
+        let (kept, keep) = kept::keep(events, name, drop);
         self.kinds.push(keep.boxed());
         kept
     }

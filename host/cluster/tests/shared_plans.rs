@@ -254,6 +254,7 @@ fn work(number: usize, made: &Made, new: &Piece) -> Work {
         target: None,
         parts: vec![Part { cause, body: Some(new.clone()), mirrors: false }],
         operated: !matches!(made.mirrors, Mirrors::Objects(_)),
+        rollout_paused: false,
         single_replica: false,
         since: String::new(),
         doubt: None,

@@ -43,7 +43,10 @@ pub(crate) fn written(
         |before: &UpdateOrder| Digest::parse(&before.config.digest) == Some(order.config.0);
     let tried = match (of_this, before, &retries) {
         (Some(before), ..) => before.tried,
-        (None, Some(before), Some(_)) if has_config(before) => before.tried.saturating_add(1),
+        // What no agent was given was not tried.
+        (None, Some(before), Some(_)) if has_config(before) => {
+            before.tried.saturating_add(u32::from(before.given))
+        }
         _ => 0,
     };
     // A failed step counts for the config, whichever operation brings the node there.
@@ -235,14 +238,20 @@ mod tests {
         let next = Order { operation: Operation(3), ..unwell };
         assert_eq!(written(&next, Some(&first), &target, None, at).retries, None);
         // Whoever leads next counts on, for one config.
-        let again = written(&next, Some(&first), &target, Some("2"), at);
-        assert_eq!((first.tried, again.tried), (0, 1));
-        let goes = Order { stage: Stage::Go, ..next };
-        assert_eq!(written(&goes, Some(&again), &target, None, at).tried, 1);
+        let given = written(&goes, Some(&first), &target, None, at);
+        let again = written(&next, Some(&given), &target, Some("2"), at);
+        assert_eq!((given.tried, again.tried), (0, 1));
+        let goes = Order { stage: Stage::Go, given: true, ..next };
+        let goes = written(&goes, Some(&again), &target, None, at);
+        assert_eq!(goes.tried, 1);
         let third = Order { operation: Operation(4), ..unwell };
-        assert_eq!(written(&third, Some(&again), &target, Some("3"), at).tried, 2);
+        assert_eq!(written(&third, Some(&goes), &target, Some("3"), at).tried, 2);
         let other = Order { config: Config(Digest([9; 32])), ..third };
-        assert_eq!(written(&other, Some(&again), &target, Some("3"), at).tried, 0);
+        assert_eq!(written(&other, Some(&goes), &target, Some("3"), at).tried, 0);
+        // Its window ended in its drain: no agent was given it, and nothing was tried.
+        let closed = Order { stage: Stage::Closed, ..next };
+        let closed = written(&closed, Some(&again), &target, None, at);
+        assert_eq!(written(&third, Some(&closed), &target, Some("2"), at).tried, 1);
         let well = Order { unwell: false, ..next };
         assert_eq!(written(&well, Some(&first), &target, Some("2"), at).retries, None);
     }

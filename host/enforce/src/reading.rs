@@ -2,7 +2,7 @@
 //! that the protocol asks for.
 
 use crate::balancers;
-use crate::drain::{self, Asked, Left};
+use crate::drain::{self, Asked, Course, Left};
 use crate::order::{self, Target};
 use crate::proof::{is_proved, set_back};
 use crate::remediation::Machine;
@@ -24,7 +24,7 @@ use tread_kube::node_lease::{self, OfNode};
 use tread_model::digest::Digest;
 use tread_model::protocol::{
     Config, Cordon, Disrupts, Limits, Operation, Order, Phase, Report, Seen, Stage, Time, Version,
-    Versions, Wanted,
+    Versions, wanted,
 };
 
 /// Where the kubelets' own Leases are.
@@ -116,8 +116,7 @@ impl Read {
 
     /// After when its drain takes too long.
     pub(crate) fn deadline(&self, asked: &Asked) -> Option<Time> {
-        let since = self.update.spec.order.as_ref()?.drain_since.as_ref()?;
-        Some(dated::time(since.0)?.after(asked.timeout?))
+        Some(drain_since(&self.update)?.after(asked.timeout?))
     }
 
     /// Since when its drain takes too long.
@@ -196,7 +195,10 @@ pub(crate) async fn read(
     let drains = order.filter(drains_next);
     let leaves_pods = aim.leaves_pods_for(&update);
     let left = match drains.is_some() && !leaves_pods {
-        true => Some(drain::look(settings, name, &aim.drain, now).await?),
+        true => {
+            let course = Course::of(&node, drain_since(&update), &aim.drain, now);
+            Some(drain::look(settings, name, &aim.drain, now, course).await?)
+        }
         false => None,
     };
     let has_left = drains.zip(aim.drain.leaves_balancers);
@@ -241,11 +243,7 @@ pub(crate) async fn read(
         drained: has_left && (leaves_pods || left.as_ref().is_some_and(Left::is_none)),
         proved,
         held: held(&node, aim.maintained),
-        // Whoever said that it is its turn may not know yet that it has the config.
-        wanted: aim
-            .turn
-            .filter(|_| !has(&update, newest))
-            .map(|disrupts| Wanted { config: newest, disrupts }),
+        wanted: wanted(aim.turn, newest, has(&update, newest), (order.as_ref(), report)),
         newest,
         turns_back: aim.turns_back,
         id: Operation(random().map_err(Unread::NoRandom)?),
@@ -269,6 +267,12 @@ fn is_of(update: &NodeUpdate, node: &Node) -> bool {
 pub(crate) fn has(update: &NodeUpdate, config: Config) -> bool {
     let current = update.status.as_ref().and_then(|status| status.current.as_ref());
     current.is_some_and(|current| Digest::parse(&current.digest) == Some(config.0))
+}
+
+/// Since when the node is drained for its order.
+fn drain_since(update: &NodeUpdate) -> Option<Time> {
+    let since = update.spec.order.as_ref()?.drain_since.as_ref()?;
+    dated::time(since.0)
 }
 
 /// Whether a drain is what comes next.

@@ -38,7 +38,7 @@ pub(crate) async fn mark(
     machine: &Machine,
     skips: bool,
 ) -> Result<(), Failed> {
-    let resource = served(&settings.client, &settings.metrics, &CAPI_MACHINE).await;
+    let resource = served(&settings.client, &settings.metrics, &CAPI_MACHINE).await?;
     let Machine { namespace, name } = machine;
     let api: Api<DynamicObject> =
         Api::namespaced_with(settings.client.clone(), namespace, &resource);

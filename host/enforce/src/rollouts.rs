@@ -16,6 +16,7 @@ mod known;
 mod limits;
 mod machines;
 mod marks;
+mod may_act;
 mod named;
 mod objects;
 mod outside;

@@ -4,7 +4,7 @@ use crate::balancers;
 use crate::carry::carry_out;
 use crate::conditions;
 use crate::cordon_mark;
-use crate::drain::{self, Blocked};
+use crate::drain::{self, Blocked, Course};
 use crate::drain_status;
 use crate::reading::{Aim, Read, Room, Unread, node, read};
 use crate::settings::Settings;
@@ -93,7 +93,8 @@ async fn acts(settings: &Settings, node: &str, aim: &Aim, room: &Room) -> Result
             return Ok(Ended::Waits(Waits::Agent, read));
         }
         if begins_to_drain(&act, &read) && !may_drain {
-            let left = drain::look(settings, node, &aim.drain, read.seen.now).await?;
+            let (now, course) = (read.seen.now, Course::default());
+            let left = drain::look(settings, node, &aim.drain, now, course).await?;
             blocked = drain::blocked_for_good(settings, &left, &aim.drain).await?;
             if !blocked.is_empty() && read.seen.slot.is_none() {
                 return Ok(Ended::Stuck(blocked, read));

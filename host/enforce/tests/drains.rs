@@ -3,13 +3,17 @@
 use crate::fixture::Bed;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tread_enforce::drain::{Asked, Evicted, Refusal};
 use tread_enforce::{EXCLUDED_ANNOTATION, EXCLUDED_LABEL, Ended};
 use tread_kube::api::node_update::DrainOfNode;
+use tread_kube::held::cordoned_since;
 use tread_model::protocol::Disrupts;
 use tread_test_bed::eventually;
 
@@ -118,6 +122,8 @@ async fn a_pod_that_its_budget_holds_just_now_is_named_and_waited_for() {
     let web = format!("{namespace}/web");
     assert_eq!(blocked[0].pod, web);
     assert_eq!(blocked[0].by, Evicted::Blocked(vec!["web".to_owned()]));
+    let errors = bed.settings.metrics.text().unwrap();
+    assert!(!errors.contains("kind=\"evictions\",code=\"429\""), "it is an answer: {errors}");
     assert!(agents[0].did().is_empty(), "the node is not drained");
     let says = async || conditions(&bed, &node).await;
     assert_eq!(says().await, ["DrainInProgress=True", "Drained=False"]);
@@ -334,6 +340,149 @@ async fn a_drain_that_may_delete_no_pod_goes_on_evicting_and_says_so() {
     let agents = bed.agents(Disrupts::Reboot);
     bed.all_are_done().await;
     drop((agents, replica));
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_a_policy_protects_from_deletion_keeps_no_other_one() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({"timeout": "1s", "afterTimeout": "Delete"}));
+    let bed = Arc::new(bed);
+    let (node, namespace) = (bed.nodes[0].clone(), bed.settings.namespace.as_str());
+    let runs = Runs::on(&bed);
+    let web = json!({"app": "web"});
+    for name in ["guarded", "web"] {
+        runs.pod(name, &node, &web, json!({})).await;
+    }
+    runs.budget("web", &web, 2, 2).await;
+    let kind = |kind: &str| format!("ValidatingAdmissionPolicy{kind}");
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind(""),
+        "metadata": {"name": namespace},
+        "spec": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                    "operations": ["DELETE"], "resources": ["pods"]}],
+            },
+            "validations": [{"expression": "oldObject.metadata.name != 'guarded'",
+                "reason": "Forbidden", "message": "it is guarded"}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind("Binding"),
+        "metadata": {"name": namespace},
+        "spec": {"policyName": namespace, "validationActions": ["Deny"]},
+    });
+    for object in [policy, binding] {
+        bed.plane.apply(&object.to_string()).unwrap();
+    }
+    eventually("nobody can delete it", async || {
+        let tried = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        let answer = runs.pods.delete("guarded", &tried).await;
+        answer.err().filter(|error| error.to_string().contains("it is guarded"))
+    })
+    .await;
+    let blocked = eventually("the other one is deleted", async || {
+        let ended = bed.step(&node, Disrupts::Reboot).await;
+        let Ok(Ended::Drains(blocked, read)) = ended else { return None };
+        (read.left.as_ref()?.pods.len() == 1).then_some(blocked)
+    })
+    .await;
+    assert_eq!(blocked[0].pod, format!("{namespace}/guarded"));
+    let why = blocked[0].by.to_string();
+    assert!(why.contains("it is guarded") && !why.contains("--delete-pods"), "{why}");
+    assert!(runs.has("guarded").await && !runs.has("web").await);
+    let gone = ["delete", "validatingadmissionpolicybinding", namespace];
+    bed.plane.kubectl(&gone).unwrap().success().unwrap();
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_comes_back_to_its_cordoned_node_does_not_keep_it_from_booting() {
+    let bed = Arc::new(Bed::with(1, 1).await);
+    let node = bed.nodes[0].clone();
+    let runs = Runs::on(&bed);
+    let name = |number: usize| format!("pinned-{number}");
+    runs.pod(&name(0), &node, &json!({}), json!({})).await;
+    // What makes it names the node, and makes the next one as soon as one is on its way out.
+    let made: Arc<AtomicUsize> = Arc::default();
+    let (pods, to, count) = (runs.pods.clone(), node.clone(), Arc::clone(&made));
+    let controller = tokio::spawn(async move {
+        loop {
+            let last = count.load(Ordering::SeqCst);
+            if let Ok(it) = pods.get_opt(&name(last)).await
+                && it.is_none_or(|it| it.metadata.deletion_timestamp.is_some())
+            {
+                let next = pod(&name(last + 1), &to, &json!({}), json!({}));
+                if pods.create(&PostParams::default(), &next).await.is_ok() {
+                    count.store(last + 1, Ordering::SeqCst);
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    controller.abort();
+    let last = made.load(Ordering::SeqCst);
+    assert!(last > 0, "it was evicted before it was let be");
+    assert!(runs.has(&name(last)).await, "and the last one stayed");
+    bed.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_came_back_keeps_its_node_for_as_long_as_its_budget_holds_it() {
+    let mut bed = Bed::with(1, 1).await;
+    bed.drain = asked(json!({"waitFor": [{"pods": {"matchLabels": {"app": "job"}}}]}));
+    let bed = Arc::new(bed);
+    let node = bed.nodes[0].clone();
+    let runs = Runs::on(&bed);
+    runs.pod("job", &node, &json!({"app": "job"}), json!({})).await;
+    let step = async || match bed.step(&node, Disrupts::Reboot).await {
+        Ok(Ended::Drains(blocked, read)) => {
+            let left = read.left.as_ref().map_or(0, |left| left.pods.len());
+            Some((left, blocked.into_iter().map(|it| it.by).collect::<Vec<_>>()))
+        }
+        _ => None,
+    };
+    eventually("the node is cordoned for a while", async || {
+        step().await?;
+        let since = cordoned_since(&bed.node(&node).await)?;
+        let is_while = Timestamp::now().duration_since(since) > SignedDuration::from_secs(4);
+        is_while.then_some(())
+    })
+    .await;
+    let db = json!({"app": "db"});
+    runs.pod("db", &node, &db, json!({})).await;
+    runs.starts_elsewhere("db-too", &db).await;
+    runs.budget("db", &db, 1, 1).await;
+    let uid = runs.pods.get("db").await.unwrap().metadata.uid;
+    eventually("it is let be while something else is waited for", async || {
+        (step().await? == (1, vec![Evicted::WaitedFor, Evicted::Stays])).then_some(())
+    })
+    .await;
+    runs.pods.delete("job", &DeleteParams::default()).await.unwrap();
+    let held = Evicted::CameBack(Box::new(Evicted::Blocked(vec!["db".to_owned()])));
+    eventually("its budget is asked before the node boots", async || {
+        (step().await? == (1, vec![held.clone()])).then_some(())
+    })
+    .await;
+    let status = drain(&bed, &node).await.unwrap();
+    let why = status.pods[0].why.as_ref().unwrap();
+    assert!(why.contains("PodDisruptionBudget db allows no disruption now"), "{why}");
+    runs.unbudget("db").await;
+    let replica = bed.replica(0, Disrupts::Reboot, 1);
+    let agents = bed.agents(Disrupts::Reboot);
+    bed.all_are_done().await;
+    drop((agents, replica));
+    assert_eq!(runs.pods.get("db").await.unwrap().metadata.uid, uid, "nobody evicted it");
     bed.judge.holds().await;
 }
 

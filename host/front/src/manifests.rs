@@ -47,6 +47,7 @@ pub fn all(options: &Options) -> Result<Vec<Value>, serde_json::Error> {
         value(&roles::role(options))?,
         value(&roles::role_binding(namespace))?,
         value(&roles::view(options))?,
+        value(&roles::read(options))?,
         value(&workload::lease(options))?,
     ]);
     if enforces {

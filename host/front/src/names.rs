@@ -37,6 +37,11 @@ pub(crate) fn view_name(namespace: &str) -> String {
     format!("tread-view.{namespace}")
 }
 
+/// What the role of those is called who plan from a laptop.
+pub(crate) fn read_name(namespace: &str) -> String {
+    format!("tread-read.{namespace}")
+}
+
 /// The service account of the agents, and their DaemonSet.
 pub const AGENT: &str = "tread-agent";
 /// The Service at which agents ask, in tread's own namespace.

@@ -250,9 +250,31 @@ fn held_otherwise() -> [Value; 3] {
     ]
 }
 
+/// Lets the service delete what the policy holds it to: whoever may not is refused other owners as on
+/// OpenShift, before any policy is asked.
+async fn may_delete(plane: &ControlPlane) {
+    const NAME: &str = "may-delete";
+    let all = ["nodes", "nodes/status", "machineconfigpools", "machines"];
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": NAME},
+        "rules": [{"apiGroups": ["*"], "resources": all, "verbs": ["delete"]}]});
+    plane.apply(&role.to_string()).unwrap();
+    let (role, whom) =
+        (format!("--clusterrole={NAME}"), format!("--serviceaccount={SERVICE}:tread"));
+    let bind = ["create", "clusterrolebinding", NAME, &role, &whom];
+    plane.kubectl(&bind).unwrap().success().unwrap();
+    let user = format!("--as=system:serviceaccount:{SERVICE}:tread");
+    eventually("it may delete nodes", async || {
+        let asked = plane.kubectl(&["auth", "can-i", "delete", "nodes", &user]).unwrap();
+        (asked.stdout.trim() == "yes").then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_service_has_nothing_collected_and_tells_of_a_node_its_maintenance_alone() {
     let plane = installed();
+    may_delete(&plane).await;
     let kept = json!({"name": "kept", "finalizers": ["example.com/kept"]});
     let pool = json!({"apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "MachineConfigPool", "metadata": kept,
@@ -341,6 +363,7 @@ async fn the_service_has_nothing_collected_and_tells_of_a_node_its_maintenance_a
 #[tokio::test]
 async fn the_service_marks_a_machine_by_an_annotation_and_changes_nothing_else_of_it() {
     let plane = installed();
+    may_delete(&plane).await;
     let group = "cluster.x-k8s.io";
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

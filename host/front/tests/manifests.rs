@@ -183,6 +183,27 @@ fn the_pod_has_no_rights_that_it_does_not_need() {
 }
 
 #[test]
+fn whoever_plans_from_a_laptop_is_bound_to_a_role_without_a_right_to_write() {
+    const ROLE: &str = "tread-read.tread-system";
+    let most = Options { block_upgrades: true, delete_pods: true, ..enforcing() };
+    for options in [options(), enforcing(), most] {
+        let objects = all(&options).unwrap();
+        let role = objects.iter().find(|it| it["metadata"]["name"] == ROLE).unwrap();
+        assert_eq!(role["kind"], "ClusterRole");
+        let looks = ["get", "list", "watch"].map(Value::from);
+        let kept_back = ["secrets", "pods", "validatingwebhookconfigurations"].map(Value::from);
+        for rule in role["rules"].as_array().unwrap() {
+            let verbs = rule["verbs"].as_array().unwrap();
+            assert!(!verbs.is_empty() && verbs.iter().all(|it| looks.contains(it)), "{rule}");
+            let resources = rule["resources"].as_array().unwrap();
+            assert!(!resources.iter().any(|it| kept_back.contains(it)), "{rule}");
+        }
+        // An admin says to whom.
+        assert!(objects.iter().all(|it| it["roleRef"]["name"] != ROLE));
+    }
+}
+
+#[test]
 fn an_agent_gets_of_its_host_what_is_listed_and_no_more() {
     let objects = all(&enforcing()).unwrap();
     let pod = &find(&objects, "DaemonSet")["spec"]["template"]["spec"];
@@ -213,6 +234,18 @@ fn an_agent_gets_of_its_host_what_is_listed_and_no_more() {
         assert!(pod[is_not_asked].is_null(), "{is_not_asked}");
     }
     assert!(security["privileged"].is_null() && pod["automountServiceAccountToken"] == false);
+}
+
+#[test]
+fn agents_come_to_each_node_whatever_openshift_selects_by_default() {
+    let objects = all(&enforcing()).unwrap();
+    let daemon_set = find(&objects, "DaemonSet");
+    let is_its = |it: &&Value| it["metadata"]["name"] == daemon_set["metadata"]["namespace"];
+    let namespace = objects.iter().find(is_its).unwrap();
+    assert_eq!(namespace["kind"], "Namespace");
+    assert_eq!(namespace["metadata"]["annotations"]["openshift.io/node-selector"], "");
+    let selector = &daemon_set["spec"]["template"]["spec"]["nodeSelector"];
+    assert_eq!(*selector, json!({"kubernetes.io/os": "linux"}));
 }
 
 #[test]

@@ -234,7 +234,7 @@ impl fmt::Display for Failed {
 impl std::error::Error for Failed {}
 
 /// The answer to a call. All that comes to nothing is counted, but for what is not
-/// there: that is an answer too.
+/// there, and what a PodDisruptionBudget does not allow: these are answers too.
 pub async fn ask<T>(
     metrics: &Metrics,
     call: Call,
@@ -258,10 +258,9 @@ pub async fn ask_before<T>(
         Err(_) => call.unanswered(),
     };
     failed.of.busy_until = asked.take_value().and_then(|time| time.busy_until.get());
-    match failed.outcome {
-        CallOutcome::Gone => Err(failed),
-        _ => Err(failed.counted(metrics)),
-    }
+    // A drain asks again and again, for as long as a budget holds its pods.
+    let is_answer = failed.outcome == CallOutcome::Gone || failed.is_by_budget();
+    Err(if is_answer { failed } else { failed.counted(metrics) })
 }
 
 /// As [`ask`], again for as long as `is_worth_it` says so of what failed, and the
@@ -461,6 +460,23 @@ mod tests {
         }
         let silent = Call::new("create", "evictions").unanswered();
         assert!(!silent.is_by_budget());
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_a_budget_holds_is_no_error_of_the_api_server() {
+        let metrics = Metrics::new();
+        let asked = async |details: serde_json::Value| {
+            let answer = refusal(json!({"code": 429, "message": "m", "details": details}));
+            let call = Call::new("create", "evictions");
+            ask(&metrics, call, std::future::ready(Err::<(), _>(answer))).await.unwrap_err()
+        };
+        let held = asked(json!({"causes": [{"reason": "DisruptionBudget"}]})).await;
+        assert!(held.is_by_budget() && held.code == 429);
+        assert!(!metrics.text().unwrap().contains("kind=\"evictions\""));
+        // One that has too much to do answers with the same code.
+        asked(json!({"retryAfterSeconds": 1})).await;
+        let counted = "tread_api_errors_total{verb=\"create\",kind=\"evictions\",code=\"429\"} 1";
+        assert!(metrics.text().unwrap().contains(counted));
     }
 
     #[tokio::test]

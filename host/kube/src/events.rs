@@ -59,9 +59,9 @@ macro_rules! reasons {
 reasons! {
     /// On a DisruptionPolicy and its ConfigMap: this version decides from now on.
     PolicyLoaded,
-    /// On both: the new version is bad, and the one before goes on deciding.
+    /// On both: the new version is bad, and the one before goes on, as the message says.
     PolicyLastGood,
-    /// On both: it cannot decide, and what it claims costs reboots.
+    /// On both: it cannot decide; the message says whether what it claims costs reboots.
     PolicyFailed,
     /// On both: it claims more than its namespace may, and an admin has to approve that.
     PolicyNeedsApproval,

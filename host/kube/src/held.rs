@@ -13,7 +13,7 @@ use mark::{AUTOSCALERS, Found, MEDIK8S_DRAIN};
 use std::time::Duration;
 use tread_model::protocol::{Cordon, HeldBy, Operation, Stamp, Terms, Time};
 
-pub use mark::{Mark, OWN_REASON, says};
+pub use mark::{Mark, OWN_REASON, cordoned_since, says};
 
 /// On a node that tread cordoned: the operation that it is cordoned for.
 pub const CORDON_ANNOTATION: &str = "tread.dev/cordoned-for";

@@ -194,7 +194,8 @@ impl Metrics {
             "DisruptionPolicies by state",
             self.policies.clone();
             "tread_policy_state",
-            "1 for the state that a DisruptionPolicy is in",
+            "1 for the state that a DisruptionPolicy is in, and who decides for it: newest, last-good, reboots \
+             (nobody can, and what it claims costs them), nobody (and it costs nothing)",
             self.states.clone();
             "tread_pending_plans",
             "Pending plans by effect",
@@ -221,7 +222,8 @@ impl Metrics {
             "Warnings at admission that are not timed, since a policy was offered a secret",
             self.untimed_warnings.clone();
             "tread_api_errors",
-            "What the API server was asked for in vain, by verb, kind and code (0: no answer)",
+            "What the API server was asked for in vain, by verb, kind and code (0: no answer), but for what is \
+             not there, and pods that a budget holds",
             self.api_errors.clone();
             "tread_unreadable_objects",
             "Objects that were seen and could not be read, and are left out",
@@ -336,8 +338,8 @@ impl Metrics {
     }
 
     /// Says the state of each policy, and of no other.
-    pub fn set_states(&self, now: impl Iterator<Item = (String, &'static str)>) {
-        let now: BTreeSet<StateOf> = now.map(|(name, state)| StateOf { name, state }).collect();
+    pub fn set_states(&self, now: impl Iterator<Item = StateOf>) {
+        let now: BTreeSet<StateOf> = now.collect();
         let mut before = self.stated.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in before.difference(&now) {
             self.states.remove(gone);
@@ -376,15 +378,21 @@ mod tests {
     #[test]
     fn the_state_of_each_policy_is_said_and_no_state_that_it_was_in_before() {
         let metrics = Metrics::new();
-        let set = |all: &[(&str, &'static str)]| {
-            metrics.set_states(all.iter().map(|(name, state)| ((*name).to_owned(), *state)));
+        let set = |all: &[(&str, &'static str, &'static str)]| {
+            metrics.set_states(all.iter().map(|&(name, state, decides)| {
+                let name = name.to_owned();
+                StateOf { name, state, decides }
+            }));
             metrics.text().unwrap()
         };
-        set(&[("apps.a", "Failed"), ("apps.b", "Loaded")]);
-        let text = set(&[("apps.a", "Loaded")]);
+        set(&[("apps.a", "Failed", "reboots"), ("apps.b", "Loaded", "newest")]);
+        // An admin tries it from now on.
+        set(&[("apps.a", "Failed", "nobody")]);
+        let text = set(&[("apps.a", "Loaded", "nobody")]);
         let states: Vec<&str> =
             text.lines().filter(|line| line.starts_with("tread_policy_state{")).collect();
-        assert_eq!(states, ["tread_policy_state{name=\"apps.a\",state=\"Loaded\"} 1"]);
+        let expected = "tread_policy_state{name=\"apps.a\",state=\"Loaded\",decides=\"nobody\"} 1";
+        assert_eq!(states, [expected]);
         assert!(text.contains("tread_policies{state=\"Failed\"} 0"), "{text}");
         for name in
             ["tread_build_info{version=\"", "process_cpu_seconds_total ", "process_open_fds "]

@@ -48,7 +48,8 @@ const QUIET: Duration = Duration::from_secs(BEGINS.as_secs() + 10);
 /// kind is called, in lower case and plural: `configmaps`.
 ///
 /// A kind that the API server does not know has no objects; they come when it
-/// is installed, and go when it is removed. An object that cannot be read is
+/// is installed, and go when it is removed. One of Kubernetes itself is always there, and an
+/// answer that says otherwise is a failure. An object that cannot be read is
 /// told of in the log and counted, and left out: the others go on.
 pub fn follow<K>(
     api: Api<K>,
@@ -92,9 +93,11 @@ pub fn follow_served(
     let again = move || {
         let (client, config, counting) = (client.clone(), config.clone(), counting.clone());
         let found = async move {
-            let resource = served(&client, &counting, &kind).await;
-            let api: Api<DynamicObject> = Api::all_with(client, &resource);
-            watcher(each_by_itself(api), config)
+            let events: Events<DynamicObject> = match served(&client, &counting, &kind).await {
+                Ok(resource) => begun(Api::all_with(client, &resource), config),
+                Err(failed) => once(async move { Err(Broken::Unasked(failed)) }).boxed(),
+            };
+            events
         };
         once(found).flatten().boxed()
     };
@@ -118,12 +121,27 @@ where
 {
     watches.note(name, |_| {});
     let definition = Definition::of(&kind_at(api.resource_url()), api.clone().into_client());
-    let api = each_by_itself(api);
-    let again = move || watcher(api.clone(), config.clone()).boxed();
+    let again = move || begun(api.clone(), config.clone());
     Follower::started(Box::new(again), definition, name, watches, metrics, take)
 }
 
-type Events<K> = BoxStream<'static, Result<Event<Parsed<K>>, Error>>;
+/// Begins to watch.
+fn begun<K>(api: Api<K>, config: Config) -> Events<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watcher(each_by_itself(api), config).map(|news| news.map_err(Broken::Watch)).boxed()
+}
+
+type Events<K> = BoxStream<'static, Result<Event<Parsed<K>>, Broken>>;
+
+/// Why there is no news.
+enum Broken {
+    /// The watch failed, and goes on by itself.
+    Watch(Error),
+    /// It did not begin: the API server does not say which version of the kind there is.
+    Unasked(Failed),
+}
 
 /// Starts from nothing.
 type Again<K> = Box<dyn Fn() -> Events<K> + Send>;
@@ -217,7 +235,7 @@ impl<K, T> Follower<K, T> {
                         return Some(event);
                     }
                 }
-                Err(error) => self.failed(&error),
+                Err(broken) => self.failed(broken),
             }
         }
     }
@@ -243,10 +261,13 @@ impl<K, T> Follower<K, T> {
         }
     }
 
-    fn failed(&mut self, error: &Error) {
-        let failed = Failed::watch(error, self.name).counted(&self.metrics);
+    fn failed(&mut self, broken: Broken) {
+        let (failed, has_begun) = match broken {
+            Broken::Watch(error) => (Failed::watch(&error, self.name).counted(&self.metrics), true),
+            Broken::Unasked(failed) => (failed, false),
+        };
         let mut waits = WAITS;
-        if failed.code == 404 {
+        if failed.code == 404 && self.definition.may_be_absent {
             waits = ALMOST_WAITS;
             self.asked_in_vain = true;
             if !std::mem::replace(&mut self.absent, true) {
@@ -267,6 +288,9 @@ impl<K, T> Follower<K, T> {
                     self.events = (self.again)();
                 }
                 _ => self.warn(&failed),
+            }
+            if !has_begun {
+                self.events = (self.again)();
             }
             self.watches.note(self.name, |it| it.error = Some(failed));
         }

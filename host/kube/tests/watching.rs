@@ -9,13 +9,14 @@ use kube::api::PartialObjectMeta;
 use kube::client::Body;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tread_kube::api::machines::CAPI_MACHINE_SET;
 use tread_kube::api::{MachineConfiguration, crds};
 use tread_kube::metrics::Metrics;
-use tread_kube::watching::{Watched, Watches, follow};
+use tread_kube::watching::{Watched, Watches, follow, follow_served};
 use tread_test_bed::{ControlPlane, Shared};
 
 static BED: Shared = Shared::new(ControlPlane::options);
@@ -124,42 +125,117 @@ async fn what_is_forbidden_is_said_counted_and_looked_for_again() {
     assert_eq!(watches.waiting(), Vec::<String>::new());
 }
 
-/// An API server that has no objects, and refuses each watch with 410 as an answer of its own; and how
-/// often it was asked for a list.
-fn always_too_old() -> (Client, Arc<AtomicUsize>) {
-    let lists = Arc::new(AtomicUsize::new(0));
-    let counted = lists.clone();
+/// An API server that refuses each watch with 410 as an answer of its own, and answers all else by the path.
+fn always_too_old(answer: impl Fn(&str) -> (u16, Value) + Send + 'static) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
         let (code, answer) = match is_watch {
-            true => (
-                410,
-                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410,
-                    "reason": "Expired", "message": "too old resource version"}),
-            ),
-            false => {
-                counted.fetch_add(1, Ordering::SeqCst);
-                (
-                    200,
-                    json!({"kind": "ConfigMapList", "apiVersion": "v1", "items": [],
-                        "metadata": {"resourceVersion": "7"}}),
-                )
-            }
+            true => refused(410, "Expired"),
+            false => answer(request.uri().path()),
         };
         let body = Body::from(answer.to_string().into_bytes());
         let response = Response::builder().status(code).body(body);
         async move { Ok::<_, tower::BoxError>(response?) }
     });
-    (Client::new(service, "default"), lists)
+    Client::new(service, "default")
+}
+
+fn refused(code: u16, reason: &str) -> (u16, Value) {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+        "reason": reason, "message": "not now"});
+    (code, status)
+}
+
+fn list(kind: &str, version: &str, names: &[&str]) -> (u16, Value) {
+    let items = names.iter().map(|name| {
+        json!({"kind": kind, "apiVersion": version,
+            "metadata": {"name": name, "namespace": "default"}})
+    });
+    let list = json!({"kind": format!("{kind}List"), "apiVersion": version,
+        "items": items.collect::<Vec<_>>(), "metadata": {"resourceVersion": "7"}});
+    (200, list)
 }
 
 #[tokio::test]
 async fn where_a_watch_cannot_begin_at_its_version_the_objects_are_listed_anew() {
-    let (client, lists) = always_too_old();
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counted = lists.clone();
+    let client = always_too_old(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        list("ConfigMap", "v1", &[])
+    });
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     let (watches, metrics) = (Watches::default(), Metrics::new());
     let mut events = follow(api, Config::default(), "configmaps", &watches, &metrics);
     while lists.load(Ordering::SeqCst) < 3 {
         next(&mut events).await;
     }
+}
+
+/// Follows until so much was asked; the codes of what was said to be wrong where a list began. No list
+/// ends without the object that is always there.
+async fn never_empty<K>(
+    events: &mut (impl Stream<Item = Event<K>> + Unpin),
+    (watches, name): (&Watches, &str),
+    asked: &AtomicUsize,
+) -> Vec<u16> {
+    let (mut is_there, mut codes) = (false, Vec::new());
+    while asked.load(Ordering::SeqCst) < 5 {
+        match next(events).await {
+            Event::Init => {
+                is_there = false;
+                let all = watches.subscribe();
+                let all = all.borrow();
+                codes.extend(all.get(name).and_then(|it| it.error.as_ref()).map(|it| it.code));
+            }
+            Event::InitApply(_) => is_there = true,
+            Event::InitDone => assert!(is_there, "it was taken for gone"),
+            Event::Apply(_) | Event::Delete(_) => {}
+        }
+        assert_eq!(watches.not_installed(), [""; 0]);
+    }
+    codes
+}
+
+#[tokio::test]
+async fn a_kind_of_kubernetes_itself_is_never_taken_for_not_installed() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counted = lists.clone();
+    let client = always_too_old(move |_| match counted.fetch_add(1, Ordering::SeqCst) {
+        1 => refused(404, "NotFound"),
+        _ => list("ConfigMap", "v1", &["there"]),
+    });
+    let api: Api<ConfigMap> = Api::default_namespaced(client);
+    let (watches, metrics) = (Watches::default(), Metrics::new());
+    let mut events = follow(api, Config::default(), "configmaps", &watches, &metrics);
+    let codes = never_empty(&mut events, (&watches, "configmaps"), &lists).await;
+    assert!(codes.contains(&404), "{codes:?}");
+}
+
+#[tokio::test]
+async fn a_kind_of_which_nobody_says_which_version_is_served_keeps_its_objects() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let client = always_too_old(move |path| match path {
+        "/apis/cluster.x-k8s.io/v1beta2" => match counted.fetch_add(1, Ordering::SeqCst) {
+            1 => refused(503, "ServiceUnavailable"),
+            _ => (
+                200,
+                json!({"kind": "APIResourceList", "apiVersion": "v1",
+                    "groupVersion": "cluster.x-k8s.io/v1beta2",
+                    "resources": [{"name": "machinesets", "singularName": "machineset",
+                        "namespaced": true, "kind": "MachineSet", "verbs": ["list", "watch"]}]}),
+            ),
+        },
+        "/apis/cluster.x-k8s.io/v1beta2/machinesets" => {
+            list("MachineSet", "cluster.x-k8s.io/v1beta2", &["there"])
+        }
+        // That version is not served any more.
+        _ => refused(404, "NotFound"),
+    });
+    let (watches, metrics) = (Watches::default(), Metrics::new());
+    let (kind, config) = (CAPI_MACHINE_SET, Config::default());
+    let mut events = follow_served(&client, kind, config, &watches, &metrics);
+    let codes = never_empty(&mut events, (&watches, kind.name), &asked).await;
+    assert!(codes.contains(&503), "{codes:?}");
 }

@@ -25,6 +25,7 @@ mod upkeep;
 pub use act::{Act, Waits};
 pub use agent::Local;
 pub use controller::{next, next_with, retakes};
+pub use finish::wanted;
 pub use guards::{AllGuards, Guards};
 pub use lease::{Holder, Lease};
 pub use order::{Config, Disrupts, Operation, Order, Phase, Report, Stage};

@@ -192,9 +192,11 @@ impl ControlPlane {
                     "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
                     format!("--token-auth-file={}", path("tokens.csv")),
                     "--authorization-mode=RBAC,Node".to_owned(),
+                    // Without the first a node could write whatever it likes, and a test shows
+                    // nothing. The second is on in OpenShift: who is to set which owners.
+                    "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement"
+                        .to_owned(),
                     // A pod needs no ServiceAccount to be there first.
-                    // Without it a node could write whatever it likes, and a test shows nothing.
-                    "--enable-admission-plugins=NodeRestriction".to_owned(),
                     "--disable-admission-plugins=ServiceAccount".to_owned(),
                     "--allow-privileged".to_owned(),
                     "--profiling=false".to_owned(),

@@ -35,12 +35,14 @@ pub async fn gather(client: &Client, namespace: &str) -> (Facts, Vec<(String, Fa
     for kind in kinds::all().filter(|kind| *kind != CLUSTER_OPERATOR) {
         let found = match silent(&waits) {
             Some(failed) => Err(failed),
-            None => {
-                let served = served(client, &metrics, &kind).await;
-                let api: Api<DynamicObject> = Api::all_with(client.clone(), &served);
-                let call = Call::new("list", kind.name);
-                list(api, call, &metrics, &ListParams::default()).await
-            }
+            None => match served(client, &metrics, &kind).await {
+                Ok(served) => {
+                    let api: Api<DynamicObject> = Api::all_with(client.clone(), &served);
+                    let call = Call::new("list", kind.name);
+                    list(api, call, &metrics, &ListParams::default()).await
+                }
+                Err(failed) => Err(failed),
+            },
         };
         match found {
             Ok(found) => {

@@ -124,8 +124,8 @@ pub fn holds_back(report: &Report, before: Option<&BootImagesStatus>) -> bool {
     }
 }
 
-/// Whether the images are new enough for an update. While nothing can be told, it
-/// stays what it was.
+/// Whether the images are new enough for an update. While nothing can be told, it stays what it was: that
+/// nothing is held back only as it was said of what the object says now, as of its mode.
 pub fn upgradeable(
     conditions: &mut Vec<Condition>,
     report: &Report,
@@ -133,7 +133,12 @@ pub fn upgradeable(
     now: Timestamp,
 ) {
     let held = held_back(report);
-    let known = conditions.iter().any(|it| it.type_ == "Upgradeable" && it.status != "Unknown");
+    let is_known = |it: &Condition| match it.status.as_str() {
+        "False" => true,
+        "True" => it.observed_generation.is_none_or(|seen| seen == generation),
+        _ => false,
+    };
+    let known = conditions.iter().any(|it| it.type_ == "Upgradeable" && is_known(it));
     if held.status.is_some() || !known {
         set(conditions, held, generation, now);
     }

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tread_kube::api::boot_images::STUCK_AFTER;
 use tread_kube::api::conditions::Finding;
 use tread_kube::api::machines::{self, CAPI_MACHINE, Kind, MACHINE, MACHINE_SET};
-use tread_kube::asking::{Call, ask};
+use tread_kube::asking::{Call, Failed, ask};
 use tread_kube::events::{self, Note, Once};
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
 use tread_kube::watching::served::served;
@@ -213,13 +213,13 @@ fn kind_of_machines(key: &Key) -> Kind {
 
 async fn list(settings: &Settings, key: &Key, labels: &str) -> Result<Vec<Waiting>, String> {
     let kind = kind_of_machines(key);
-    let resource = served(&settings.client, &settings.metrics, &kind).await;
+    let why = |why: Failed| format!("{} of {}: {why}", kind.plural, name_of(key));
+    let resource = served(&settings.client, &settings.metrics, &kind).await.map_err(why)?;
     let api: Api<DynamicObject> =
         Api::namespaced_with(settings.client.clone(), &key.namespace, &resource);
     let params = ListParams::default().labels(labels);
     let (api, call) = (each_by_itself(api), Call::new("list", kind.name).within(&key.namespace));
-    let found = ask(&settings.metrics, call, api.list(&params)).await;
-    let found = found.map_err(|why| format!("{} of {}: {why}", kind.plural, name_of(key)))?;
+    let found = ask(&settings.metrics, call, api.list(&params)).await.map_err(why)?;
     let all = found.items.into_iter().filter_map(Parsed::read);
     Ok(all.filter_map(|it| Waiting::read(&it)).collect())
 }

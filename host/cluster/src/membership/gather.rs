@@ -10,6 +10,7 @@ use crate::plans::strays_of;
 use crate::pools::{ConfigMeta, Members, Node, Pool, Pools, Stray, Strays};
 use crate::previews::Cluster;
 use crate::updates::{current, has_failed, node_of};
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
@@ -19,8 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tread_kube::api::machines::{CLUSTER_VERSION, Kind, MACHINE_SET};
 use tread_kube::api::rollout::MissingMachine;
+use tread_kube::api::words::{OPERATORS_DAEMON, OPERATORS_NAMESPACE};
 use tread_kube::api::{DisruptionPlan, MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
-use tread_kube::asking::{Call, CallOutcome, Failed};
+use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::metrics::Metrics;
 use tread_kube::paging::in_pages;
 use tread_kube::watching::parsed::{Parsed, each_by_itself};
@@ -30,6 +32,9 @@ pub const PLANS: &str = "disruptionplans";
 
 /// What MachineConfigPools are called where one cannot be read.
 pub const POOLS: &str = "machineconfigpools";
+
+/// What DaemonSets are called where it cannot be told whether OpenShift's is there.
+pub const DAEMON_SETS: &str = "daemonsets";
 
 /// How many objects are listed at a time: of most few bytes are read, and plans are large.
 const SMALL: u32 = 500;
@@ -79,12 +84,17 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
     let list = async |params| api.list(&params).await;
     match listed("rollouts", SMALL, &metrics, list).await {
         Ok(all) => {
-            // Where tread rolls out each pool has one.
-            cluster.by_tread = !all.is_empty();
+            // Where tread rolls out each pool has one. They stay where OpenShift's operator does again.
+            if !all.is_empty() {
+                match operator_rolls_out(client, &metrics).await {
+                    Ok(by_operator) => cluster.by_tread = !by_operator,
+                    Err(failed) => gathered.unlisted.push((DAEMON_SETS, failed)),
+                }
+            }
             let all = read(all, "rollouts", &mut gathered.unreadable).into_iter();
             for (pool, rollout) in all.map(|it| (it.name_any(), it)) {
                 let missing = rollout.status.unwrap_or_default().missing;
-                if !missing.is_empty() {
+                if cluster.by_tread && !missing.is_empty() {
                     gathered.missing.insert(pool, missing);
                 }
             }
@@ -150,6 +160,18 @@ pub async fn gather(client: &Client) -> Result<Gathered, (&'static str, Failed)>
         }
     }
     Ok(gathered)
+}
+
+/// Whether OpenShift's operator rolls out: its daemon is there, and tread does nothing on any node
+/// then, whatever it left behind.
+pub async fn operator_rolls_out(client: &Client, metrics: &Metrics) -> Result<bool, Failed> {
+    let daemons: Api<DaemonSet> = Api::namespaced(client.clone(), OPERATORS_NAMESPACE);
+    let call = Call::new("get", DAEMON_SETS).within(OPERATORS_NAMESPACE);
+    match ask(metrics, call, daemons.get_metadata(OPERATORS_DAEMON)).await {
+        Ok(_) => Ok(true),
+        Err(failed) if failed.outcome == CallOutcome::Gone => Ok(false),
+        Err(failed) => Err(failed),
+    }
 }
 
 /// The pools of a cluster.

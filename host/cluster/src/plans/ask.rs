@@ -315,7 +315,11 @@ pub(super) fn inputs(work: &Work, cluster: &Cluster, current: &Current) -> Diges
     for part in &work.parts {
         fields.field(part.cause.to_string().as_bytes());
     }
-    fields.number(u64::from(work.pool.paused) | u64::from(work.single_replica) << 1);
+    fields.number(
+        u64::from(work.pool.paused)
+            | u64::from(work.single_replica) << 1
+            | u64::from(work.rollout_paused) << 2,
+    );
     let rules = cluster.machine_configuration.as_ref().map(|it| it.to_string());
     fields.field(rules.unwrap_or_default().as_bytes());
     fields.digest(&current.digest);

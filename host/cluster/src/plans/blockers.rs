@@ -6,34 +6,31 @@
 //! budget, and not all of them. Nothing is watched, and what was found counts for a minute. While plans
 //! that drain are pending, it is looked for again every few minutes.
 
+mod listed;
+
 use super::previewer::Previewer;
 use super::undrained::is_skipped;
 use crate::previews::{Cluster, Described};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::Selector;
 use kube::{Api, Client, ResourceExt as _};
+use listed::{Budgets, budgets};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tread_kube::api::disruption_plan::{BlockedPod, DrainBlocker};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
-use tread_kube::budgets::{Both, both, holds, never};
+use tread_kube::budgets::{Both, both, holds};
 use tread_kube::metrics::Metrics;
-use tread_kube::paging::in_pages;
 use tread_model::effect::Effect;
 
-/// So many budgets are asked for in one answer.
-const PAGE: u32 = 500;
 /// Of so many budgets pods are looked for: a cluster with more has another problem.
 const MOST: usize = 20;
 /// How many budgets of a namespace are checked for pods in common: each is compared with each.
 const KEPT: usize = 200;
-/// How many budgets are kept in all.
-const MOST_KEPT: usize = 5_000;
 /// So many pairs of them are kept: those that surely hold the same pods first.
 const PAIRS: usize = 1_000;
 /// So many pods of a budget are looked at.
@@ -69,11 +66,11 @@ pub struct Blockers {
 impl Blockers {
     /// Looks for them.
     pub async fn find(client: &Client, metrics: &Metrics) -> Result<Blockers, Failed> {
-        let mut budgets = budgets(client, metrics).await?;
+        let Budgets { all: mut budgets, mut left_out } = budgets(client, metrics).await?;
         budgets.sort_by_key(|(budget, _)| (budget.namespace(), budget.name_any()));
         let mut looks = Looks { client, metrics, may_list: true };
         let full = budgets.iter().filter_map(|(budget, why)| Some((budget, why.as_ref()?)));
-        let (mut found, mut left_out) = (Vec::new(), 0);
+        let mut found = Vec::new();
         for (budget, why) in full {
             if found.len() == MOST {
                 left_out += 1;
@@ -149,7 +146,6 @@ fn pairs<'b>(
 ) -> Vec<(&'b PodDisruptionBudget, &'b PodDisruptionBudget, bool)> {
     let (mut sure, mut perhaps) = (Vec::new(), Vec::new());
     // They are sorted by their namespaces.
-    let budgets = budgets.get(..MOST_KEPT).unwrap_or(budgets);
     for of_namespace in budgets.chunk_by(|one, other| one.namespace() == other.namespace()) {
         for (at, one) in of_namespace.iter().take(KEPT).enumerate() {
             for other in of_namespace.iter().take(KEPT).skip(at + 1) {
@@ -229,26 +225,6 @@ impl Looks<'_> {
     }
 }
 
-/// What has to be known of all budgets: those that never allow a disruption say why.
-async fn budgets(
-    client: &Client,
-    metrics: &Metrics,
-) -> Result<Vec<(PodDisruptionBudget, Option<String>)>, Failed> {
-    let api: Api<PodDisruptionBudget> = Api::all(client.clone());
-    let list = |params: ListParams| {
-        let api = api.clone();
-        async move { api.list(&params).await }
-    };
-    let keep = |mut budget: PodDisruptionBudget| {
-        let why = never(&budget);
-        let ObjectMeta { name, namespace, .. } = budget.metadata;
-        budget.metadata = ObjectMeta { name, namespace, ..ObjectMeta::default() };
-        Some((budget, why))
-    };
-    let call = Call::new("list", "poddisruptionbudgets");
-    in_pages(PAGE, metrics, call, ListParams::default(), list, keep).await
-}
-
 /// The first pods of a budget, and whether there are more.
 async fn pods(
     client: &Client,
@@ -292,7 +268,8 @@ impl Recent {
         }
         let Some((_, blockers)) = &self.0 else { return };
         let plans = wanted.values_mut().flatten();
-        for plan in plans.filter(|plan| drains(plan) && !blockers.found.is_empty()) {
+        let says_something = !blockers.found.is_empty() || blockers.left_out > 0;
+        for plan in plans.filter(|plan| drains(plan) && says_something) {
             blockers.note_in(Arc::make_mut(plan), cluster);
         }
     }

@@ -325,6 +325,8 @@ fn inputs(settings: &Settings) -> impl futures::Stream<Item = Input> + Send + Un
         inputs.push(watched::<NodeUpdate>(settings, "nodeupdates", NODES, |event| {
             Input::Update(Box::new(event))
         }));
+        let daemon = index.operators_daemon.moments();
+        inputs.push(daemon.map(|all| Input::OperatorsDaemon(!all.is_empty())).boxed());
     }
     select_all(inputs)
 }

@@ -38,6 +38,8 @@ pub(super) enum Input {
     /// The nodes that somebody maintains, by the names of the objects that say so.
     Maintenances(All<String, Option<Arc<Maintenance>>>),
     Rollouts(All<String, Arc<Rollout>>),
+    /// Whether OpenShift's daemon is there, where tread rolls out.
+    OperatorsDaemon(bool),
     Update(Box<Event<NodeUpdate>>),
     Config(Event<PartialObjectMeta<MachineConfig>>),
     Mirror(&'static str, Event<DynamicObject>),
@@ -149,6 +151,7 @@ impl State {
                 self.has_rollouts = true;
                 wanted(&now, cluster)
             }
+            Input::OperatorsDaemon(is_there) => self.operators_daemon(is_there, cluster),
             Input::Update(event) => self.update(*event, cluster),
             Input::Config(event) => self.config(event, cluster),
             Input::Mirror(kind, event) => self.mirror(kind, event, cluster),
@@ -272,7 +275,8 @@ impl State {
         let nodes = match self.nodes.take(event, |it| it.name_any()) {
             Folded::There(name, mut object) => {
                 let mut node = read(&mut object);
-                if let Some(updates) = &self.updates {
+                if let Some(updates) = &mut self.updates {
+                    updates.note(&name, node.current.take());
                     node.current = updates.current(&name, &node.uid);
                 }
                 touched.extend(Arc::make_mut(members).put(&name, node, pools));
@@ -288,6 +292,9 @@ impl State {
         for name in nodes {
             if !self.nodes.has(&name) {
                 touched.extend(Arc::make_mut(members).remove(&name));
+                if let Some(updates) = &mut self.updates {
+                    updates.note(&name, None);
+                }
             }
             touched.extend(strays.look(&name, members, (configs, pools)));
         }
@@ -297,18 +304,20 @@ impl State {
     /// What a node has may have changed.
     fn update(&mut self, event: Event<NodeUpdate>, cluster: &mut Cluster) -> Touched {
         let Some(updates) = &mut self.updates else { return Touched::nothing() };
-        let Cluster { members, pools, configs, strays, .. } = cluster;
-        let mut touched = BTreeSet::new();
-        for name in updates.take(event) {
-            let Some(member) = members.get(&name) else { continue };
-            let current = updates.current(&name, &member.node.uid);
-            if member.node.current != current {
-                let node = Node { current, ..member.node.clone() };
-                touched.extend(Arc::make_mut(members).put(&name, node, pools));
-                touched.extend(strays.look(&name, members, (configs, pools)));
-            }
+        let names = updates.take(event);
+        Touched::pools(have_again(updates, names, cluster))
+    }
+
+    /// OpenShift's daemon came, so that its operator rolls out, or it went.
+    fn operators_daemon(&mut self, is_there: bool, cluster: &mut Cluster) -> Touched {
+        let Some(updates) = &mut self.updates else { return Touched::nothing() };
+        if !updates.note_operators_daemon(is_there) {
+            return Touched::nothing();
         }
-        Touched::pools(touched)
+        cluster.by_tread = !is_there;
+        let names = cluster.members.names().map(str::to_owned).collect();
+        have_again(updates, names, cluster);
+        Touched::everything()
     }
 
     fn config(
@@ -419,6 +428,22 @@ impl State {
             Folded::Nothing => Touched::nothing(),
         }
     }
+}
+
+/// Looks again at what nodes have; the pools of which that is something else now.
+fn have_again(updates: &Updates, names: Vec<String>, cluster: &mut Cluster) -> BTreeSet<String> {
+    let Cluster { members, pools, configs, strays, .. } = cluster;
+    let mut touched = BTreeSet::new();
+    for name in names {
+        let Some(member) = members.get(&name) else { continue };
+        let current = updates.current(&name, &member.node.uid);
+        if member.node.current != current {
+            let node = Node { current, ..member.node.clone() };
+            touched.extend(Arc::make_mut(members).put(&name, node, pools));
+            touched.extend(strays.look(&name, members, (configs, pools)));
+        }
+    }
+    touched
 }
 
 /// Takes in what an admin wants of rollouts; the pools of which that is something else now.

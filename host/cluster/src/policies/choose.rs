@@ -67,6 +67,19 @@ pub struct Choice {
     pub needs_approval: Option<String>,
 }
 
+impl Choice {
+    /// Who decides, in a stable word. Of a policy that is only tried nobody does, and it costs nothing.
+    pub fn decides(&self, mode: Mode) -> &'static str {
+        match &self.deciding {
+            _ if mode != Mode::Enforce => "nobody",
+            Deciding::Newest => "newest",
+            Deciding::LastGood => "last-good",
+            Deciding::Reboots(claims) if !claims.is_empty() => "reboots",
+            Deciding::Nobody | Deciding::Reboots(_) => "nobody",
+        }
+    }
+}
+
 /// Whether a version that was loaded cannot decide before an admin approves it.
 pub fn has_to_wait(object: &DisruptionPolicy, version: &Version, listed: Option<&str>) -> bool {
     needed(object, &version.claims, listed).is_some()
@@ -130,6 +143,22 @@ pub fn choose(
     let says_nothing = object.spec.rules.is_some() && failure.kind == FailureKind::InvalidSettings;
     let state = if says_nothing { State::Invalid } else { State::Failed };
     Choice { state, deciding: Deciding::Reboots(claims), needs_approval: None }
+}
+
+/// The same while the last good version cannot be loaded for the moment: it is not lost. Where it would go
+/// on until an admin approves the newest, what it claims costs reboots.
+pub fn choose_meanwhile(
+    object: &DisruptionPolicy,
+    newest: &Attempt,
+    listed: Option<&str>,
+) -> Choice {
+    let choice = choose(object, newest, None, listed);
+    let claims = last_known(object, listed);
+    if choice.state != State::NeedsApproval || needed(object, &claims, listed).is_some() {
+        return choice;
+    }
+    let claims = usable_claims(claims, AT_MOST.saturating_mul(policies_of(object)));
+    Choice { state: State::Failed, deciding: Deciding::Reboots(claims), ..choice }
 }
 
 /// However often a policy fails, each time with other claims, all of them together may cost no more

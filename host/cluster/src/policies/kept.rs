@@ -11,7 +11,7 @@ use kube::Resource as _;
 use kube::core::ObjectMeta;
 use serde_json::Value;
 use tread_kube::api::DisruptionPolicy;
-use tread_kube::api::words::LAST_GOOD_LABEL;
+use tread_kube::api::words::{KEPT_AT_ANNOTATION, LAST_GOOD_LABEL};
 use tread_model::digest::Fields;
 use tread_model::packed::SETTINGS;
 
@@ -29,7 +29,16 @@ pub fn place(uid: &str, version: &Version) -> String {
     fields.digest(&version.settings_digest);
     let digest = fields.finish().to_string();
     let (_, hex) = digest.split_once(':').unwrap_or_default();
-    format!("tread-last-good-{uid}-{}", hex.get(..12).unwrap_or_default())
+    format!("{}{}", before_digest(uid), hex.get(..12).unwrap_or_default())
+}
+
+/// Whether this is the name of a copy of this policy, of whichever version.
+pub fn is_of(place: &str, uid: &str) -> bool {
+    place.starts_with(&before_digest(uid))
+}
+
+fn before_digest(uid: &str) -> String {
+    format!("tread-last-good-{uid}-")
 }
 
 /// The ConfigMap that keeps a version, with the complete settings that it had.
@@ -54,11 +63,13 @@ pub fn config_map(
         Body::Builtin(_) => return None,
     };
     let uid = object.metadata.uid.clone().unwrap_or_default();
+    let at = object.metadata.resource_version.clone();
     Some(ConfigMap {
         metadata: ObjectMeta {
             name: Some(place(&uid, version)),
             namespace: Some(namespace.to_owned()),
             labels: Some([(LAST_GOOD_LABEL.to_owned(), uid)].into()),
+            annotations: at.map(|at| [(KEPT_AT_ANNOTATION.to_owned(), at)].into()),
             owner_references: object.owner_ref(&()).map(|owner| vec![owner]),
             ..ObjectMeta::default()
         },
@@ -142,6 +153,7 @@ mod tests {
         };
         let first = place(|_| {});
         assert!(first.starts_with("tread-last-good-7-") && first.len() == 30, "{first}");
+        assert!(is_of(&first, "7") && !is_of(&first, "77") && !is_of(&first, ""), "{first}");
         assert_eq!(first, place(|it| it.version = "2".to_owned()));
         assert_ne!(first, place(|it| it.digest = Sha256::of(b"2")));
         assert_ne!(first, place(|it| it.settings_digest = Sha256::of(b"2")));

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use tread_kube::api::conditions::{self, Finding};
-use tread_kube::api::disruption_policy::{ClaimStatus, FailureStatus, State};
+use tread_kube::api::disruption_policy::{ClaimStatus, FailureStatus, Mode, State};
 use tread_kube::api::words::LOST_ANNOTATION;
 use tread_kube::api::{DisruptionPolicy, DisruptionPolicyStatus};
 use tread_kube::clean::cleaned;
@@ -50,6 +50,8 @@ pub fn status(
     let generation = object.metadata.generation.unwrap_or_default();
     let version = match (&choice.deciding, newest) {
         (Deciding::LastGood, _) => kept.map(|(version, _)| version),
+        // The newest waits, and what is known is known of the one before.
+        (Deciding::Reboots(_), _) => None,
         (_, Attempt::Good(version)) => Some(version),
         _ => None,
     };
@@ -132,8 +134,9 @@ pub fn status(
     find("Loaded", loaded);
     let approved = match &choice.needs_approval {
         Some(why) => {
-            let before = version.filter(|_| choice.deciding == Deciding::LastGood);
-            (Some(false), "NeedsApproval".to_owned(), approval(object, why, newest, before))
+            let meanwhile = meanwhile(object, choice, version);
+            let message = approval(object, why, newest, &meanwhile);
+            (Some(false), "NeedsApproval".to_owned(), message)
         }
         None => (Some(true), "Approved".to_owned(), "Nobody has to approve what it claims.".into()),
     };
@@ -191,7 +194,8 @@ pub fn waiting_behind(
     }
     let meanwhile = match status.state {
         Some(State::Loaded | State::LastGood) => {
-            format!("Until then {} goes on deciding.", status.version.as_deref().unwrap_or("it"))
+            let version = status.version.as_deref().unwrap_or("it");
+            format!("Until then {version} {}.", goes_on(object))
         }
         _ => "Until then nothing changes.".to_owned(),
     };
@@ -267,6 +271,19 @@ fn reason(object: &DisruptionPolicy, failure: &Failure, choice: &Choice) -> Stri
     }
 }
 
+/// What a policy means that an admin only tries.
+const COSTS_NOTHING: &str = "it decides nothing, and costs nothing.";
+
+/// Whether a policy decides nothing, and plans only say what it would have changed.
+fn is_tried(object: &DisruptionPolicy) -> bool {
+    object.spec.mode == Mode::Shadow
+}
+
+/// What a version does that stays.
+fn goes_on(object: &DisruptionPolicy) -> &'static str {
+    if is_tried(object) { "goes on being tried" } else { "goes on deciding" }
+}
+
 /// What a failure means now, for the admin, and what it was, for the author.
 fn consequence(
     object: &DisruptionPolicy,
@@ -277,6 +294,12 @@ fn consequence(
     let Attempt::Bad { failure, digest, .. } = newest else { return String::new() };
     let is_of_settings = failure.kind == FailureKind::InvalidSettings;
     let then = match (&choice.deciding, decides) {
+        (Deciding::LastGood, Some(last)) if is_tried(object) => {
+            format!("The version before, {}, goes on being tried: {COSTS_NOTHING}", last.version)
+        }
+        (Deciding::Reboots(claims), _) if is_tried(object) && !claims.is_empty() => {
+            format!("It is only tried: {COSTS_NOTHING}")
+        }
         (Deciding::LastGood, Some(_)) if is_of_settings && object.spec.rules.is_some() => {
             "The rules before go on deciding.".to_owned()
         }
@@ -299,23 +322,37 @@ fn consequence(
     }
 }
 
+/// Who decides in place of a version that waits for approval.
+fn meanwhile(object: &DisruptionPolicy, choice: &Choice, before: Option<&Version>) -> String {
+    let goes_on = goes_on(object);
+    match (&choice.deciding, before) {
+        (Deciding::LastGood, Some(before)) => {
+            format!(" The version before, {}, {goes_on}.", before.version)
+        }
+        (Deciding::Reboots(_), _) => {
+            let costs = "every change that it claims costs a reboot.";
+            let costs = if is_tried(object) { COSTS_NOTHING } else { costs };
+            format!(
+                " The version before cannot be loaded for the moment, and {goes_on} as soon as it \
+                 can be; until then {costs}"
+            )
+        }
+        _ => String::new(),
+    }
+}
+
 /// What an admin has to approve, and who decides until then.
-fn approval(
-    object: &DisruptionPolicy,
-    why: &str,
-    newest: &Attempt,
-    before: Option<&Version>,
-) -> String {
+fn approval(object: &DisruptionPolicy, why: &str, newest: &Attempt, meanwhile: &str) -> String {
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    let it = match (newest, before) {
-        (Attempt::Good(newest), Some(_)) => format!("The new version, {},", newest.version),
+    let it = match newest {
+        Attempt::Good(newest) if !meanwhile.is_empty() => {
+            format!("The new version, {},", newest.version)
+        }
         _ => "It".to_owned(),
     };
-    let meanwhile = before.map_or_else(String::new, |before| {
-        format!(" The version before, {}, goes on deciding.", before.version)
-    });
+    let is_not = if is_tried(object) { "is not tried" } else { "decides nothing" };
     format!(
-        "{it} decides nothing until an admin approves it, because {why}: `kubectl patch \
+        "{it} {is_not} until an admin approves it, because {why}: `kubectl patch \
          disruptionpolicy {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'`. That holds \
          for later versions too, unless spec.digest names this one.{meanwhile}"
     )
@@ -404,7 +441,7 @@ fn note(before: &DisruptionPolicyStatus, after: &DisruptionPolicyStatus) -> Opti
             let loaded = loaded.strip_prefix("It ").unwrap_or(&loaded);
             (Reason::PolicyLoaded, false, format!("{name} {version} {loaded}"))
         }
-        State::LastGood if after.failure.is_none() => waits(),
+        State::LastGood | State::Failed if after.failure.is_none() => waits(),
         State::LastGood => (Reason::PolicyLastGood, true, failed()),
         State::Failed | State::Invalid => (Reason::PolicyFailed, true, failed()),
         State::NeedsApproval => waits(),

@@ -3,10 +3,12 @@
 use k8s_openapi::api::core::v1::{Node, Taint};
 use std::collections::BTreeSet;
 use tread_kube::held::is_passing;
+use tread_model::joining::TAINT;
 
 /// How the taints begin that are set for what a node is going through: by Kubernetes, by cloud providers, by
-/// what makes machines, by what mends nodes, and by networks that are not up there yet.
-const PASSING: [&str; 8] = [
+/// what makes machines, by what mends nodes, by networks that are not up there yet, and by whoever tells the
+/// cluster autoscaler that a node is not.
+const PASSING: [&str; 12] = [
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
     "node.cluster.x-k8s.io/",
@@ -15,13 +17,17 @@ const PASSING: [&str; 8] = [
     "karpenter.sh/",
     "readiness.k8s.io/",
     "node.cilium.io/",
+    "k8s.ovn.org/network-unavailable",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
 ];
 
 /// How they end that agents of storage and networks take away once they are up.
 const NOT_READY: &str = "/agent-not-ready";
 
 /// The taints of a node that keep pods away for good, by their keys: those of cordons, of nodes that
-/// are not ready and of whoever drains a node come and go.
+/// are not ready, of nodes that join and of whoever drains a node come and go.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LastingTaints(BTreeSet<String>);
 
@@ -31,7 +37,7 @@ impl LastingTaints {
         let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
         let comes_and_goes = |key: &str| {
             let is_known = PASSING.iter().any(|prefix| key.starts_with(prefix));
-            is_passing(key) || is_known || key.ends_with(NOT_READY)
+            is_passing(key) || is_known || key == TAINT || key.ends_with(NOT_READY)
         };
         let keeps_away = |it: &&Taint| it.effect != "PreferNoSchedule" && !comes_and_goes(&it.key);
         let lasting = taints.into_iter().flatten().filter(keeps_away);
@@ -96,8 +102,22 @@ mod tests {
             "node.cluster.x-k8s.io/uninitialized",
             "node.cilium.io/agent-not-ready",
             "ebs.csi.aws.com/agent-not-ready",
+            "k8s.ovn.org/network-unavailable",
+            "startup-taint.cluster-autoscaler.kubernetes.io/gpu-driver",
+            "ignore-taint.cluster-autoscaler.kubernetes.io/gpu-driver",
+            "status-taint.cluster-autoscaler.kubernetes.io/suspended",
         ] {
             assert!(with(&[passing], "NoSchedule").takes_pods_of(&worker), "{passing}");
         }
+    }
+
+    #[test]
+    fn a_node_that_joins_takes_pods_once_it_is_in_and_makes_no_other_one_alone() {
+        let worker = taints(json!({}));
+        let joins = with(&[TAINT], "NoSchedule");
+        assert!(joins.is_empty() && joins.takes_pods_of(&worker) && worker.takes_pods_of(&joins));
+        let joins = with(&[TAINT, "infra"], "NoSchedule");
+        assert!(!joins.takes_pods_of(&worker), "it keeps them away once it is in, too");
+        assert!(joins.takes_pods_of(&with(&["infra"], "NoSchedule")));
     }
 }

@@ -238,10 +238,17 @@ fn findings(work: &Work, problem: Option<&NoPlan>) -> [Finding; 2] {
             message: clean(problem.why()),
         },
     };
-    let (reason, message) = match (work.pool.paused, work.to_name.is_empty()) {
-        (true, _) => ("Paused", "The pool is paused: nothing happens until somebody unpauses it."),
-        (false, true) => ("NotRendered", "The pool's new config is not rendered yet."),
-        (false, false) => ("NotRolledOut", "Its nodes are on their way."),
+    let (reason, message) = match work.to_name.is_empty() {
+        _ if work.pool.paused => {
+            ("Paused", "The pool is paused: nothing happens until somebody unpauses it.")
+        }
+        // Not as above: that a Rollout goes on makes no plan.
+        _ if work.rollout_paused => (
+            "RolloutPaused",
+            "The pool's Rollout is paused: no more nodes are begun until somebody resumes it.",
+        ),
+        true => ("NotRendered", "The pool's new config is not rendered yet."),
+        false => ("NotRolledOut", "Its nodes are on their way."),
     };
     let pending = Finding {
         type_: "Pending",

@@ -169,7 +169,11 @@ fn of_pool(preview: &Preview, cause: &Cause) -> Option<Happens> {
         return None;
     }
     let (_, words) = effect(plan, ids);
-    let paused = if pool.paused { " (paused: not before it is unpaused)" } else { "" };
+    let paused = match (pool.paused, preview.work.rollout_paused) {
+        (true, _) => " (paused: not before it is unpaused)",
+        (false, true) => " (its Rollout is paused: not before it is resumed)",
+        (false, false) => "",
+    };
     let better = match &plan.operator {
         Some(_) => {
             let (gentler, words) = effects::of_tread(&plan.plan, ids);

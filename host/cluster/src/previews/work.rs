@@ -6,7 +6,7 @@ use super::causes::{Part, causes};
 use super::cluster::{Cluster, is_since};
 use super::side::{Generated, Piece, Side};
 use crate::pools::{Configuration, GENERATED_REGISTRIES, Pool, RollsOut, place, sources};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tread_kube::api::disruption_plan::{CauseEvent, Nodes, PlanStray};
 use tread_kube::clean::clean;
@@ -32,6 +32,8 @@ pub struct Work {
     pub parts: Vec<Part>,
     /// Whether OpenShift's operator rolls it out.
     pub operated: bool,
+    /// Whether tread begins no nodes, since the Rollout of the pool is paused.
+    pub rollout_paused: bool,
     /// Whether pods cannot go elsewhere.
     pub single_replica: bool,
     /// What nodes had when all of them had the same: what is planned for the same
@@ -83,6 +85,7 @@ pub fn between(cluster: &Cluster, from: &str, pool: &str) -> Option<Work> {
         target: None,
         parts: vec![super::causes::whole(pool, CauseEvent::Rollout)],
         operated: cluster.rolls_out(pool) == RollsOut::Operator,
+        rollout_paused: is_rollout_paused(cluster, pool),
         single_replica: cluster.members.are_single_replica(&pool.name),
         since: from.to_owned(),
         doubt: None,
@@ -114,15 +117,19 @@ fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
     let known = rendered_key.clone().map(Side::rendered);
     let settled = pool.settled.as_ref().unwrap_or(target);
     let mut ways = Vec::new();
+    // Nodes that do not say what they have go the way of those that have what the pool had.
+    let mut groups: BTreeMap<&str, Vec<&BTreeSet<String>>> = BTreeMap::new();
     for (from, nodes) in cluster.members.of_pool(&pool.name) {
-        let from = from.unwrap_or(&settled.name);
+        groups.entry(from.unwrap_or(&settled.name)).or_default().push(nodes);
+    }
+    for (from, nodes) in groups {
         if from == target.name && !pending {
             continue;
         }
         ways.push(Way {
             from: cluster.configs.key(from).map(Side::rendered),
             from_name: from.to_owned(),
-            nodes: with_strays(counted(nodes), cluster, (&pool.name, from)),
+            nodes: with_strays(counted(&nodes), cluster, (&pool.name, from)),
         });
     }
     // Nodes will come: what they are to get concerns whoever changes it.
@@ -144,6 +151,7 @@ fn rendered(cluster: &Cluster, pool: &Arc<Pool>, target: &Configuration) -> Opti
         target: known.filter(|_| pending).map(|side| (target.name.clone(), side)),
         parts: causes(cluster, pool, settled, &now),
         operated: cluster.rolls_out(pool) == RollsOut::Operator,
+        rollout_paused: is_rollout_paused(cluster, pool),
         single_replica: cluster.members.are_single_replica(&pool.name),
         since: settled.name.clone(),
         doubt: is_unknown.then(|| made_of_unknown(&target.name)),
@@ -167,10 +175,7 @@ fn unattended(cluster: &Cluster, pool: &Arc<Pool>) -> Option<Work> {
     if parts.is_empty() {
         return None;
     }
-    let mut nodes = BTreeSet::new();
-    for (_, of_group) in cluster.members.of_pool(&pool.name) {
-        nodes.extend(of_group.iter().cloned());
-    }
+    let nodes: Vec<_> = cluster.members.of_pool(&pool.name).map(|(_, nodes)| nodes).collect();
     let way = Way {
         from: Some(baseline.side.clone()),
         from_name: baseline.name.clone(),
@@ -184,6 +189,7 @@ fn unattended(cluster: &Cluster, pool: &Arc<Pool>) -> Option<Work> {
         target: None,
         parts,
         operated: false,
+        rollout_paused: false,
         single_replica: cluster.members.are_single_replica(&pool.name),
         since: baseline.name.clone(),
         doubt: None,
@@ -249,12 +255,22 @@ pub fn mirror_pieces(cluster: &Cluster) -> Vec<Piece> {
     .collect()
 }
 
-fn counted(nodes: &BTreeSet<String>) -> Nodes {
+/// The nodes of some groups.
+fn counted(groups: &[&BTreeSet<String>]) -> Nodes {
+    let count: usize = groups.iter().map(|nodes| nodes.len()).sum();
+    let mut first: Vec<&String> =
+        groups.iter().flat_map(|nodes| nodes.iter().take(NAMED_NODES)).collect();
+    first.sort();
     Nodes {
-        count: i64::try_from(nodes.len()).unwrap_or(i64::MAX),
-        first: nodes.iter().take(NAMED_NODES).cloned().collect(),
+        count: i64::try_from(count).unwrap_or(i64::MAX),
+        first: first.into_iter().take(NAMED_NODES).cloned().collect(),
         ..Nodes::default()
     }
+}
+
+/// Whether tread would roll out, and an admin wants it to wait.
+fn is_rollout_paused(cluster: &Cluster, pool: &Pool) -> bool {
+    cluster.rolls_out(pool) == RollsOut::Tread && cluster.wanted(&pool.name).paused
 }
 
 /// Names those that booted into another pool.

@@ -143,6 +143,32 @@ fn while_nothing_can_be_told_what_was_held_back_stays_so() {
 }
 
 #[test]
+fn what_was_said_for_another_mode_does_not_stay_while_it_waits() {
+    let mut fold = openshift();
+    take(&mut fold, MACHINE_SET, machine_set("old", json!({}), &gcp(OLD)));
+    spec(&mut fold, json!({"mode": "None"}));
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let before = status(&judged(&fold), &BootImagesStatus::default(), 1, now);
+    let said = |status: &BootImagesStatus| {
+        let found = status.conditions.iter().find(|it| it.type_ == "Upgradeable").unwrap();
+        (found.status.clone(), found.reason.clone())
+    };
+    assert_eq!(said(&before), ("True".to_owned(), "ModeNone".to_owned()));
+    spec(&mut fold, json!({"mode": "Automatic"}));
+    updater(&mut fold, json!([{"type": "BootImageUpdateProgressing", "status": "True"}]));
+    let report = judged(&fold);
+    assert!(report.waits());
+    let after = status(&report, &before, 2, now);
+    let waits = ("Unknown".to_owned(), report.verdict.reason.as_str().to_owned());
+    assert_eq!(said(&after), waits);
+    assert_eq!(said(&status(&report, &before, 1, now)).0, "True", "it is of the same mode");
+    // What held updates back goes on until it is known to be mended.
+    let mut held = before;
+    held.conditions.iter_mut().for_each(|it| it.status = "False".to_owned());
+    assert_eq!(said(&status(&report, &held, 2, now)).0, "False");
+}
+
+#[test]
 fn where_openshift_lets_pass_what_tread_does_not_that_is_said() {
     let mut fold = openshift();
     take(&mut fold, MACHINE_SET, machine_set("old", json!({}), &gcp(OLD)));

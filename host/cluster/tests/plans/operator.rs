@@ -2,11 +2,13 @@
 
 use super::fixture::{Cluster, ROLE, Tread, condition, files};
 use super::status;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tread_kube::api::mirrors::ImageDigestMirrorSet;
-use tread_kube::api::{ClusterVersion, MachineConfig};
+use tread_kube::api::words::{OPERATORS_DAEMON, OPERATORS_NAMESPACE};
+use tread_kube::api::{ClusterVersion, DisruptionPlan, MachineConfig, crds};
 use tread_model::mirrors::{self, REGISTRIES_CONF};
 use tread_model::read::{Input, sides};
 use tread_test_bed::ControlPlane;
@@ -66,6 +68,32 @@ async fn new_templates_of_a_release_are_due_to_the_update_and_an_admins_config_i
     let ids: Vec<&str> =
         status(&update).transitions[0].changes.iter().map(|change| change.id.as_str()).collect();
     assert_eq!(ids, ["file:/etc/motd"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_openshifts_daemon_is_there_plans_say_what_its_operator_will_do() {
+    let cluster = Cluster::settled(ControlPlane::options()).await;
+    cluster.plane.define(&crds::enforcing()).unwrap();
+    let _tread = Tread::rolling_out(&cluster.client);
+    cluster.config("50-a", "worker", files(&[("/etc/a", "a")])).await;
+    let cause = "MachineConfig/50-a created";
+    let operated =
+        |plan: &DisruptionPlan| status(plan).transitions.iter().any(|way| way.operator.is_some());
+    cluster.plan(cause, |plan| !operated(plan) && status(plan).tread.is_none()).await;
+    let namespace = json!({"metadata": {"name": OPERATORS_NAMESPACE}});
+    cluster.create::<Namespace>(namespace).await;
+    let labels = json!({"app": OPERATORS_DAEMON});
+    let daemon = json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": OPERATORS_DAEMON, "namespace": OPERATORS_NAMESPACE},
+        "spec": {"selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "one", "image": "one"}]}}}});
+    cluster.plane.apply(&daemon.to_string()).unwrap();
+    let plan = cluster.plan(cause, operated).await;
+    assert!(status(&plan).tread.is_some(), "{plan:?}");
+    let delete = ["delete", "daemonset", OPERATORS_DAEMON, "-n", OPERATORS_NAMESPACE];
+    cluster.plane.kubectl(&delete).unwrap().success().unwrap();
+    cluster.plan(cause, |plan| !operated(plan) && status(plan).tread.is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

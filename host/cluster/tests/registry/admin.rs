@@ -192,6 +192,10 @@ async fn what_an_admin_forbade_stays_forbidden_when_the_config_map_is_made_anew(
     assert!(message.contains("stays for what an admin said in it"), "{message}");
     assert_eq!(status.kept_in, None);
     until_current(replica, |it| !has(it, &pinned) && !has(it, &object)).await;
+    // So it costs nothing, and no alert fires for it.
+    let states = replica.metrics.text().unwrap();
+    let labels = format!("name=\"{object}\",state=\"Failed\",decides=\"nobody\"");
+    assert!(states.contains(&format!("tread_policy_state{{{labels}}} 1")), "{states}");
 
     put(&client, &namespace, &off, policy(&off, 2)).await;
     put(&client, &namespace, &pinned, policy(&pinned, 2)).await;

@@ -5,7 +5,7 @@ use http::Request;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use tread_cluster::policies::snapshot::Room;
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_kube::api::crds;
 use tread_kube::api::disruption_policy::State;
-use tread_kube::api::words::POLICY_LABEL;
+use tread_kube::api::words::{LAST_GOOD_LABEL, POLICY_LABEL};
 use tread_kube::watching::Watched;
 use tread_test_bed::{ControlPlane, Part};
 
@@ -248,6 +248,76 @@ async fn a_config_map_that_is_written_all_the_time_is_loaded_and_holds_up_nobody
         assert!(!writer.is_finished());
         writer.abort();
     }
+}
+
+#[tokio::test]
+async fn a_config_map_whose_settings_change_all_the_time_leaves_two_copies_at_most() {
+    let plane = &ready(ControlPlane::options().maybe_used());
+    let client = plane.client().await.unwrap();
+    let leader = replica(plane, true, Room::default());
+    let namespace = allowed(plane);
+    let module = with_settings();
+    let settings = |number: u32| format!("at_most: {number}\nunit: a.service\n");
+    let put = async |number: u32| {
+        let (modules, settings) = (vec![("policy.wasm", module.clone())], settings(number));
+        let map = Map { namespace: &namespace, name: "app", modules, ..Map::default() };
+        Map { settings: Some(&settings), ..map }.put(&client).await;
+    };
+    put(1).await;
+    let object = format!("{namespace}.app");
+    let first = until(&client, &object, |it| it.kept_in.is_some()).await;
+    until_current(&leader, |it| it.settled).await;
+    let copies: Api<ConfigMap> = Api::namespaced(client.clone(), OWN);
+    let of_it = ListParams::default().labels(LAST_GOOD_LABEL);
+    for number in 2..150 {
+        put(number).await;
+        let there = copies.list_metadata(&of_it).await.unwrap().items.len();
+        assert!(there <= 2, "{there} copies after {number} versions");
+    }
+    // The last one is told of, and kept alone.
+    until(&client, &object, |it| {
+        it.settings_digest != first.settings_digest && it.kept_in != first.kept_in
+    })
+    .await;
+    let alone = async {
+        while copies.list_metadata(&of_it).await.unwrap().items.len() > 1 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(LONG, alone).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_is_pushed_out_of_the_room_by_one_that_grew_costs_reboots() {
+    let plane = &ready(ControlPlane::options().maybe_used());
+    let client = plane.client().await.unwrap();
+    let namespace = allowed(plane);
+    let bytes = policy("one1", 1).len() * 2 + 100;
+    let replica = replica(plane, true, Room { bytes, ..Room::default() });
+    put(&client, &namespace, "one", policy("one1", 1)).await;
+    until(&client, &format!("{namespace}.one"), |it| it.kept_in.is_some()).await;
+    // Times of creation are seconds.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    put(&client, &namespace, "two", policy("two1", 1)).await;
+    let object = format!("{namespace}.two");
+    let before = until(&client, &object, |it| it.kept_in.is_some()).await;
+    until_current(&replica, |it| it.settled && cost(it, "/etc/two1/none", "").is_empty()).await;
+
+    // A section that nobody reads.
+    let grown = [policy("one1", 1), vec![0, 122, 1, b'g'], vec![0; 120]].concat();
+    put(&client, &namespace, "one", grown.clone()).await;
+    let status = until_state(&client, &object, State::Failed).await;
+    let (_, reason, message) = condition(&status, "Loaded");
+    assert_eq!(reason, "TooLarge");
+    assert!(message.contains("every change that it claims costs a reboot"), "{message}");
+    assert_eq!(status.kept_in, before.kept_in);
+    let pushed_out = |it: &Current| {
+        decides(it, "one1", &digest(&grown)) && cost(it, "/etc/two1/none", "") == "drain, reboot"
+    };
+    until_current(&replica, pushed_out).await;
+    put(&client, &namespace, "one", policy("one1", 2)).await;
+    until_state(&client, &object, State::Loaded).await;
+    until_current(&replica, |it| cost(it, "/etc/two1/none", "").is_empty()).await;
 }
 
 #[tokio::test]

@@ -1,13 +1,15 @@
 //! Which PodDisruptionBudgets a pod is under.
 
+use super::listed::{LISTS, PAGE};
 use crate::settings::Settings;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::ListParams;
+use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, ResourceExt as _};
 use std::collections::BTreeMap;
-use tread_kube::asking::{Call, Failed, ask};
+use tread_kube::asking::{Call, Failed};
 use tread_kube::budgets::{holds, never};
+use tread_kube::paging::in_pages;
 
 /// The budgets of the namespaces that were asked for: each is listed once.
 #[derive(Default)]
@@ -21,6 +23,8 @@ pub(super) struct Held {
     pub(super) name: String,
     /// Why it allows no disruption until it or its pods change; nothing if it may at any time.
     pub(super) never: Option<String>,
+    /// How many pods may be disrupted now.
+    pub(super) allowed: i32,
 }
 
 impl Budgets {
@@ -38,14 +42,25 @@ impl Budgets {
 
 async fn list(settings: &Settings, namespace: &str) -> Result<Vec<PodDisruptionBudget>, Failed> {
     let api: Api<PodDisruptionBudget> = Api::namespaced(settings.client.clone(), namespace);
+    let list = |params: ListParams| {
+        let api = api.clone();
+        async move { api.list(&params).await }
+    };
+    let keep = |budget: PodDisruptionBudget| {
+        let ObjectMeta { name, generation, .. } = budget.metadata;
+        let metadata = ObjectMeta { name, generation, ..ObjectMeta::default() };
+        Some(PodDisruptionBudget { metadata, ..budget })
+    };
     let call = Call::new("list", "poddisruptionbudgets").within(namespace);
-    Ok(ask(&settings.metrics, call, api.list(&ListParams::default())).await?.items)
+    let _turn = LISTS.acquire().await;
+    in_pages(PAGE, &settings.metrics, call, ListParams::default(), list, keep).await
 }
 
 /// Those that hold for a pod with these labels.
 fn holding(budgets: &[PodDisruptionBudget], labels: &BTreeMap<String, String>) -> Vec<Held> {
     let held = |budget: &PodDisruptionBudget| {
-        Some(Held { name: budget.metadata.name.clone()?, never: never(budget) })
+        let allowed = budget.status.as_ref().map_or(0, |status| status.disruptions_allowed);
+        Some(Held { name: budget.metadata.name.clone()?, never: never(budget), allowed })
     };
     budgets.iter().filter(|budget| holds(budget, labels)).filter_map(held).collect()
 }

@@ -41,6 +41,10 @@ pub enum Evicted {
     Refused(Refusal),
     /// It is waited for until it ends by itself.
     WaitedFor,
+    /// It came to the node although that is cordoned, as it would again: nobody waits for it.
+    Stays,
+    /// The same, but it could not be evicted now, for this reason: the node does not boot yet.
+    CameBack(Box<Evicted>),
     /// It was to be deleted, which tread may not do here, and is not evicted for this reason.
     NotDeleted(Box<Evicted>),
     /// It did not work, in words that are fit to be repeated; it may later.
@@ -63,8 +67,8 @@ impl Evicted {
         match self {
             Evicted::Blocked(budgets) | Evicted::Never(budgets) => budgets,
             Evicted::Full { budget, .. } => std::slice::from_ref(budget),
-            Evicted::NotDeleted(evicted) => evicted.budgets(),
-            Evicted::Refused(_) | Evicted::WaitedFor | Evicted::Failed(_) => &[],
+            Evicted::NotDeleted(evicted) | Evicted::CameBack(evicted) => evicted.budgets(),
+            Evicted::Refused(_) | Evicted::WaitedFor | Evicted::Stays | Evicted::Failed(_) => &[],
         }
     }
 }
@@ -89,6 +93,15 @@ impl fmt::Display for Evicted {
             ),
             Evicted::Refused(why) => why.fmt(f),
             Evicted::WaitedFor => f.write_str("it is waited for until it ends (drain.waitFor)"),
+            Evicted::Stays => f.write_str(
+                "it came to the node although that is cordoned, as it would again: it stays, and \
+                 nobody waits for it",
+            ),
+            Evicted::CameBack(evicted) => write!(
+                f,
+                "it came to the node although that is cordoned, and stays once it could be evicted: \
+                 {evicted}"
+            ),
             Evicted::NotDeleted(evicted) => write!(
                 f,
                 "{evicted}; drain.afterTimeout says to delete it, and tread may not: install it with \
@@ -213,7 +226,10 @@ mod tests {
         let budget = Some("DisruptionBudget");
         let held = |names: &[&str], never: Option<&str>| -> Vec<Held> {
             let never = never.map(str::to_owned);
-            names.iter().map(|it| Held { name: (*it).to_owned(), never: never.clone() }).collect()
+            names
+                .iter()
+                .map(|it| Held { name: (*it).to_owned(), never: never.clone(), allowed: 0 })
+                .collect()
         };
         let violates = "Cannot evict pod as it would violate the pod's disruption budget.";
         let several = "This pod has more than one PodDisruptionBudget";

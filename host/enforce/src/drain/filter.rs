@@ -9,7 +9,7 @@ use tread_kube::dated::time;
 use tread_model::protocol::Time;
 
 /// On what a kubelet runs by itself.
-const MIRROR: &str = "kubernetes.io/config.mirror";
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// What becomes of a pod when its node is drained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub enum Fate {
     Forgotten,
     /// It is not evicted: it ends by itself.
     WaitedFor,
+    /// It came to the node although that is cordoned, as it would again. It stays, but for as long as
+    /// it could not be evicted the node is not drained.
+    CameBack,
     /// It keeps the node from being drained.
     Refused(Refusal),
 }
@@ -59,8 +62,8 @@ impl fmt::Display for Refusal {
             }
             Refusal::Unreadable => "what the Rollout says of drains cannot be followed",
             Refusal::Unread => {
-                "what the API server tells of it cannot be read, so nobody knows whether it may \
-                 go: remove it, or move it by hand"
+                "what the API server tells of it cannot be read, or its labels and its owner take \
+                 more than 16 KiB, so nobody knows whether it may go: remove it, or move it by hand"
             }
         })
     }
@@ -74,7 +77,7 @@ impl Fate {
 
     /// Whether it is asked to go.
     pub(super) fn is_evicted(self) -> bool {
-        self.moves() && !matches!(self, Fate::WaitedFor | Fate::Refused(_))
+        self.moves() && !matches!(self, Fate::WaitedFor | Fate::CameBack | Fate::Refused(_))
     }
 }
 
@@ -128,7 +131,7 @@ fn is_mirror(pod: &Pod) -> bool {
     pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(MIRROR))
 }
 
-fn is_finished(pod: &Pod) -> bool {
+pub(super) fn is_finished(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }

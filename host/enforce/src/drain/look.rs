@@ -1,8 +1,9 @@
 //! Which pods of a node have to move.
 
 use super::asked::Asked;
-use super::filter::{Fate, Refusal, daemon_set, fate};
-use super::listed::Listed;
+use super::came_back::{Course, held};
+use super::filter::{Fate, Refusal, daemon_set, fate, is_finished};
+use super::listed::{LISTS, Listed, PAGE};
 use crate::settings::Settings;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -12,10 +13,12 @@ use kube::{Api, Resource as _, ResourceExt as _};
 use std::collections::BTreeMap;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::paging::in_pages;
+use tread_model::object_name::is_name;
 use tread_model::protocol::Time;
+use tread_model::text::listed;
 
-/// So many pods are asked for in one answer.
-const PAGE: u32 = 500;
+/// How many pods are named that stay.
+const NAMED: usize = 10;
 /// The priority of `system-cluster-critical`, the lowest of those that go last.
 const CRITICAL: i32 = 2_000_000_000;
 
@@ -24,6 +27,8 @@ const CRITICAL: i32 = 2_000_000_000;
 pub struct Left {
     /// Each with what becomes of it: by namespace and name.
     pub pods: Vec<(Pod, Fate)>,
+    /// Those that came to the node although that is cordoned, and stay.
+    pub(super) came_back: Vec<Pod>,
 }
 
 impl Left {
@@ -48,6 +53,11 @@ impl Left {
     }
 }
 
+/// The namespace and the name of a pod.
+pub(super) fn full_name(pod: &Pod) -> String {
+    format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
+}
+
 fn priority(pod: &Pod) -> i32 {
     pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default()
 }
@@ -58,6 +68,7 @@ pub(crate) async fn look(
     node: &str,
     asked: &Asked,
     now: Time,
+    course: Course,
 ) -> Result<Left, Failed> {
     let mut daemon_sets = BTreeMap::new();
     let mut left = Left::default();
@@ -67,7 +78,8 @@ pub(crate) async fn look(
             continue;
         }
         let has_daemon_set = match daemon_set(&pod) {
-            Some(name) => {
+            // No other name is one of an object: there is none, and none is asked for.
+            Some(name) if is_name(name) => {
                 let key = (pod.namespace().unwrap_or_default(), name.to_owned());
                 match daemon_sets.get(&key) {
                     Some(is_there) => *is_there,
@@ -78,14 +90,31 @@ pub(crate) async fn look(
                     }
                 }
             }
-            None => false,
+            _ => false,
         };
         let fate = fate(&pod, has_daemon_set, asked, now);
-        if fate.moves() {
-            left.pods.push((pod, fate));
+        match fate.is_evicted() && course.is_back(&pod, settings.terms.drift) {
+            // Nothing is lost by one that is at its end.
+            true if is_finished(&pod) => {}
+            true => left.came_back.push(pod),
+            false if fate.moves() => left.pods.push((pod, fate)),
+            false => {}
         }
     }
     left.pods.sort_by_key(|(pod, _)| (pod.namespace(), pod.name_any()));
+    left.came_back.sort_by_key(|pod| (pod.namespace(), pod.name_any()));
+    if left.is_none() && !left.came_back.is_empty() {
+        // The node boots next, which ends them: so it waits until each of them could be evicted.
+        let held = if course.deletes { None } else { held(settings, &left.came_back).await? };
+        match held {
+            Some(at) => left.pods.push((left.came_back.remove(at), Fate::CameBack)),
+            None => tracing::info!(
+                node,
+                pods = listed(&left.came_back.iter().map(full_name).collect::<Vec<_>>(), NAMED),
+                "they came to the node although it is cordoned, and stay while it is disrupted"
+            ),
+        }
+    }
     Ok(left)
 }
 
@@ -96,6 +125,7 @@ async fn pods_on(settings: &Settings, node: &str) -> Result<Vec<Listed>, Failed>
         let request = pods.list(&params).map_err(kube::Error::BuildRequest);
         async { settings.client.request::<ObjectList<Listed>>(request?).await }
     };
+    let _turn = LISTS.acquire().await;
     in_pages(PAGE, &settings.metrics, Call::new("list", "pods"), params, list, Some).await
 }
 
@@ -139,6 +169,7 @@ mod tests {
                 pod("none", None, Fate::LosesStorage, false),
                 pod("going", Some(-100), Fate::Moves, true),
             ],
+            ..Left::default()
         };
         assert_eq!(names(&left, false), ["low", "none", "high"]);
         assert_eq!(names(&left, true), ["low", "none", "job", "high"]);

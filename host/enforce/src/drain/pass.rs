@@ -4,14 +4,13 @@ use super::asked::Asked;
 use super::budgets::Budgets;
 use super::evict::{Evicted, How, evict, has_too_much_to_do, is_budgets, why};
 use super::filter::Fate;
-use super::look::Left;
+use super::look::{Left, full_name};
 use crate::settings::Settings;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
-use tread_kube::asking::{CallOutcome, Failed, PATIENCE};
+use tread_kube::asking::{Failed, PATIENCE, lacks_rights};
 
 /// So many evictions are on their way at a time.
 const AT_ONCE: usize = 5;
@@ -27,8 +26,7 @@ pub struct Blocked {
 
 impl Blocked {
     fn of(pod: &Pod, by: Evicted) -> Blocked {
-        let pod = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
-        Blocked { pod, by }
+        Blocked { pod: full_name(pod), by }
     }
 }
 
@@ -59,13 +57,39 @@ pub(crate) async fn pass(
             }
         }
     }
+    blocked.extend(came_back(settings, left, asked, until).await);
     blocked.extend(left.pods.iter().filter_map(|(pod, fate)| match fate {
         Fate::Refused(refusal) => Some(Blocked::of(pod, Evicted::Refused(*refusal))),
         Fate::WaitedFor if !deletes => Some(Blocked::of(pod, Evicted::WaitedFor)),
         _ => None,
     }));
     blocked.sort_by(|a, b| a.pod.cmp(&b.pod));
+    // Nobody waits for these.
+    blocked.extend(left.came_back.iter().map(|pod| Blocked::of(pod, Evicted::Stays)));
     blocked
+}
+
+/// Why those that came back could not be evicted now.
+async fn came_back(
+    settings: &Settings,
+    left: &Left,
+    asked: &Asked,
+    until: Instant,
+) -> Vec<Blocked> {
+    let pods = left.pods.iter().filter(|(_, fate)| *fate == Fate::CameBack).map(|(pod, _)| pod);
+    let pods: Vec<&Pod> = pods.collect();
+    let mut held = refused(settings, pods.clone(), How::DryRun, asked, until).await;
+    if held.is_empty() {
+        // Each could be evicted by itself, and its budget allows no more of them at a time.
+        let mut budgets = Budgets::default();
+        for pod in pods {
+            let holding = budgets.of(settings, pod).await.unwrap_or_default();
+            let names = holding.into_iter().map(|it| it.name).collect();
+            held.push(Blocked::of(pod, Evicted::Blocked(names)));
+        }
+    }
+    let why = |it: Blocked| Blocked { by: Evicted::CameBack(Box::new(it.by)), ..it };
+    held.into_iter().map(why).collect()
 }
 
 /// What would keep a node from ever being drained, as it is now: found without evicting a pod. An
@@ -106,7 +130,7 @@ pub(crate) async fn blocked_for_good(
 }
 
 /// Deletes the pods that were left; those that were not accepted. Nothing where tread may delete
-/// none.
+/// none: what protects one pod, as an admission policy does, answers alike.
 async fn deleted(
     settings: &Settings,
     left: &Left,
@@ -117,8 +141,11 @@ async fn deleted(
     if let Some(first) = next.first().copied() {
         let has_too_much = AtomicBool::new(false);
         match ask_for(settings, first, How::Delete, asked, (until, &has_too_much)).await {
-            Some((_, failed)) if failed.outcome == CallOutcome::Forbidden => return None,
-            Some(_) => {}
+            Some((_, failed)) => {
+                if lacks_rights(&settings.client, &settings.metrics, &failed).await {
+                    return None;
+                }
+            }
             None => drop(next.remove(0)),
         }
     }

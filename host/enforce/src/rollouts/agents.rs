@@ -1,6 +1,7 @@
 //! The instructions of agents, and what they may begin.
 
 use super::booted;
+use super::facts::Facts;
 use super::halted::says_halted;
 use super::joining::{Joining, digest};
 use super::known::Known;
@@ -176,18 +177,24 @@ impl Agents {
         }
     }
 
+    /// The node of this name and UID, and the NodeUpdate of that name.
+    fn node(
+        &self,
+        node: &str,
+        uid: Option<&str>,
+    ) -> Result<(Arc<Facts>, Option<Arc<NodeUpdate>>), NoInstructions> {
+        let (facts, update) = self.known.node(node).ok_or(NoInstructions::NotYet)?;
+        let facts = facts.filter(|facts| uid.is_none_or(|uid| uid == facts.uid));
+        Ok((facts.ok_or_else(|| NoInstructions::NoNode(node.to_owned()))?, update))
+    }
+
     fn what(
         &self,
         node: &str,
         uid: Option<&str>,
         has: Option<&ConfigName>,
     ) -> Result<Says, NoInstructions> {
-        let (facts, update) = self.known.node(node).ok_or(NoInstructions::NotYet)?;
-        let no_node = || NoInstructions::NoNode(node.to_owned());
-        let facts = facts.ok_or_else(no_node)?;
-        if uid.is_some_and(|uid| uid != facts.uid) {
-            return Err(no_node());
-        }
+        let (facts, update) = self.node(node, uid)?;
         let update = update.filter(|update| is_of(update, &facts.uid));
         let update = update.ok_or(NoInstructions::NotYet)?;
         let scene = self.scenes.borrow().clone().ok_or(NoInstructions::NotYet)?;
@@ -225,7 +232,9 @@ impl Agents {
         };
         let is_begun =
             order.is_some_and(|order| order.stage == UpdateStage::Go && has_begun(order));
-        let mut revision = Fields::new("tread told 1");
+        let mut revision = Fields::new("tread told 2");
+        // One that was made anew has said nothing, whatever the one before was told and has said.
+        revision.field(facts.uid.as_bytes());
         if let Some(order) = order {
             revision.field(order.operation.as_bytes());
             revision.number(u64::from(order.token) << 8 | order.stage as u64);
@@ -292,9 +301,13 @@ impl Agents {
         })
     }
 
-    /// Whether the node's agent may begin what it asks for.
-    pub async fn permit(&self, node: &str, asked: &Ask) -> Answer {
+    /// Whether the agent of the node of this name and UID may begin what it asks for.
+    pub async fn permit(&self, node: &str, uid: Option<&str>, asked: &Ask) -> Answer {
         let refused = |why: String| Answer::Refused { why };
+        // The token of a pod on a node that was deleted is good for a while.
+        if let Err(why) = self.node(node, uid) {
+            return refused(why.to_string());
+        }
         let Some(operation) = parse_operation(&asked.operation) else {
             return refused(format!("the operation {:?} is none", asked.operation));
         };

@@ -1,6 +1,7 @@
 //! By what it is said whose turn it is.
 
 use super::known::Moment;
+use super::may_act::MayAct;
 use super::plans::Plans;
 use super::render::Made;
 use super::sightings::Sightings;
@@ -27,6 +28,8 @@ pub(crate) struct By<'a> {
     pub(crate) stuck: &'a AllStuck,
     /// Since when marks of others are seen.
     pub(crate) sightings: &'a Sightings,
+    /// Since when the replica that leads may act on nodes.
+    pub(crate) may_act: &'a MayAct,
     /// The API server's time.
     pub(crate) now: Time,
     /// After so long an agent that has not ended its order is taken for lost.

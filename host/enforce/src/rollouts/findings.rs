@@ -5,12 +5,9 @@ use super::facts::Facts;
 use super::progress::{Counts, sentence};
 use super::scene::OfPool;
 use tread_kube::api::conditions::Finding;
-use tread_kube::api::node_update::{ConfigName, NEEDS_AGENT};
+use tread_kube::api::node_update::{ConfigName, LOST, NEEDS_AGENT, UPDATED};
 use tread_model::joining::JOINED;
 use tread_model::rollout::{Node, State};
-
-/// Of a Rollout and of a NodeUpdate.
-pub(super) const UPDATED: &str = "Updated";
 
 /// Whether a node has what its pool is to have.
 pub(super) fn updated(
@@ -27,6 +24,7 @@ pub(super) fn updated(
         reason: match is_updated {
             true => "HasIt",
             false if needs_agent => NEEDS_AGENT,
+            false if node.lost => LOST,
             false => "NotYet",
         }
         .to_owned(),
@@ -36,6 +34,10 @@ pub(super) fn updated(
             _ if needs_agent => {
                 format!("it is to get {} once its agent is upgraded", target.name)
             }
+            _ if node.lost => format!(
+                "it is to get {}, and is taken for lost: the message of its Rollout says why",
+                target.name
+            ),
             _ => match node.held.as_ref().filter(|_| facts.is_cordoned_by_tread()) {
                 Some(why) => format!("it is to get {}: {why}", target.name),
                 None => format!("it is to get {}", target.name),

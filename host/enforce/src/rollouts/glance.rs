@@ -8,8 +8,8 @@ use crate::order;
 use crate::reading::{Aim, Room, drains_next, has, proof_is_due};
 use tread_kube::node_lease;
 use tread_model::protocol::{
-    Act, Config, Cordon, Disrupts, Operation, Seen, Terms, Time, Version, Versions, Waits, Wanted,
-    next,
+    Act, Config, Cordon, Disrupts, Operation, Seen, Terms, Time, Version, Versions, Waits, next,
+    wanted,
 };
 
 /// Why nothing is done for a node, where what is watched is enough to know that.
@@ -37,7 +37,6 @@ pub(crate) fn waits(
     let lease = node_lease::name(name).and_then(|lease| moment.leases.get(&lease));
     let version = |text: Option<&String>| Version(text.map_or("", String::as_str).into());
     let newest = Config(aim.target.digest);
-    let wanted = aim.turn.filter(|_| !has(update, newest));
     let seen = Seen {
         now,
         fresh: false,
@@ -56,7 +55,7 @@ pub(crate) fn waits(
         drained: false,
         proved: proof.is_some(),
         held: facts.held.or_else(|| aim.maintained.held()),
-        wanted: wanted.map(|disrupts| Wanted { config: newest, disrupts }),
+        wanted: wanted(aim.turn, newest, has(update, newest), (order.as_ref(), report)),
         newest,
         turns_back: aim.turns_back,
         id: Operation(0),

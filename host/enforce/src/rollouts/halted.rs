@@ -1,9 +1,6 @@
 //! What halts all rollouts: somebody else who rolls out.
 
-pub use tread_kube::api::words::OPERATORS_NAMESPACE;
-
-/// OpenShift's daemon, which brings what its operator renders to nodes.
-pub const OPERATORS_DAEMON: &str = "machine-config-daemon";
+pub use tread_kube::api::words::{OPERATORS_DAEMON, OPERATORS_NAMESPACE};
 
 /// Why nothing is done while it is there.
 pub fn says_halted() -> String {

@@ -2,17 +2,15 @@
 
 use super::budgets::{self, Budget};
 use super::facts::Facts;
-use super::halted::{OPERATORS_DAEMON, OPERATORS_NAMESPACE};
 use super::named::{OfNode, of_machine};
 use crate::settings::Settings;
 use crate::slots;
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, FutureExt as _, join_all};
-use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::core::DynamicObject;
 use kube::runtime::watcher::Config;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -29,6 +27,9 @@ use tread_model::protocol::Slots;
 
 /// How many nodes and NodeUpdates are listed at a time.
 const PAGE: u32 = 250;
+
+/// The same of budgets, into each of which anybody in its namespace may write a megabyte.
+const PAGE_OF_BUDGETS: u32 = 20;
 
 /// The slots as the watch has them, or why they cannot be read.
 pub(crate) type SlotsSeen = Result<Arc<Slots<String, String>>, String>;
@@ -124,15 +125,7 @@ impl Known {
             ),
             maintenances: index.maintenances.clone(),
             machines: [starting.machines(MACHINE), starting.machines(CAPI_MACHINE)],
-            daemons: starting.kind(
-                Api::<PartialObjectMeta<DaemonSet>>::namespaced(
-                    client.clone(),
-                    OPERATORS_NAMESPACE,
-                ),
-                named(OPERATORS_DAEMON),
-                "daemonsets",
-                drop,
-            ),
+            daemons: index.operators_daemon.clone(),
             budgets: starting.budgets(),
         };
         (known, join_all(starting.kinds).map(drop).boxed())
@@ -246,7 +239,7 @@ impl Starting<'_> {
     fn budgets(&mut self) -> Kept<String, Budget> {
         let Settings { client, metrics, .. } = self.settings;
         let api = Api::<PodDisruptionBudget>::all(client.clone());
-        let config = Config::default().page_size(PAGE);
+        let config = Config::default().page_size(PAGE_OF_BUDGETS);
         let events = follow(api, config, "poddisruptionbudgets", self.watches, metrics);
         let (kept, keep) = keep(events, budgets::key, |it| Budget::of(&it));
         self.kinds.push(keep.boxed());

@@ -3,7 +3,7 @@
 
 use super::by::By;
 use super::facts::Facts;
-use super::halted::says_halted;
+use super::may_act::others_lease;
 use super::said;
 use super::sightings::mark;
 use crate::order;
@@ -20,15 +20,6 @@ pub(crate) fn is_of(update: &NodeUpdate, uid: &str) -> bool {
 /// Whether it takes the place of another one that would be drained.
 pub(crate) fn is_unavailable(facts: &Facts) -> bool {
     !facts.is_ready || facts.is_cordoned_by_others()
-}
-
-/// Why nothing is done on any node.
-pub(crate) fn halted(by: By<'_>) -> Option<String> {
-    match &by.moment.slots {
-        _ if by.moment.has_operators_daemon => Some(says_halted()),
-        Err(why) => Some(why.clone()),
-        Ok(_) => None,
-    }
 }
 
 /// Nodes that have a slot and are not there.
@@ -82,11 +73,8 @@ pub(crate) fn stray_cordon(
 
 /// Who else has a node, in words.
 pub(crate) fn held(name: &str, facts: &Facts, by: By<'_>) -> Option<String> {
-    let lease = node_lease::name(name).and_then(|lease| by.moment.leases.get(&lease));
-    let by_lease = lease.and_then(|object| {
-        let lease = node_lease::read(object, by.us);
-        lease.is_anothers(by.now, by.terms).then(|| said::holds(object, &lease))
-    });
+    let lease = others_lease(name, by.moment, (by.us, by.terms), by.now);
+    let by_lease = lease.map(|(object, lease)| said::holds(object, &lease));
     by_lease.or_else(|| {
         let mark = mark(name, facts, by.moment)?;
         Some(mark.says(by.sightings.since(name, mark)))

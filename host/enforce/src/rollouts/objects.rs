@@ -1,7 +1,7 @@
 //! Rollouts and NodeUpdates: made where they are missing, and told how far everything is.
 
 use super::anew;
-use super::findings::{self, UPDATED};
+use super::findings;
 use super::known::Moment;
 use super::marks::is_of;
 use super::progress::{Counts, sentence, waiting};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tread_cluster::pools::Pool;
 use tread_cluster::previews::Cluster;
 use tread_kube::api::conditions::set;
-use tread_kube::api::node_update::UpdateDisrupts;
+use tread_kube::api::node_update::{UPDATED, UpdateDisrupts};
 use tread_kube::api::rollout::{DrainingNode, MADE_ANNOTATION, MissingMachine, NAMED};
 use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout, RolloutStatus};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};

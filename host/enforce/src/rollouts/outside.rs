@@ -54,7 +54,7 @@ fn one(name: &str, place: &Place, by: By<'_>) -> Option<Outside> {
         pool: slot.map_or_else(last, |taken| taken.pool.clone()),
         ends_with: update.and_then(ends_with).unwrap_or((ConfigName::default(), NOTHING)),
         is_down: slot.is_some_and(|taken| taken.slot.unavailable),
-        is_lost: is_lost(update, by.now, by.lost_after),
+        is_lost: is_lost(update, (by.now, by.lost_after), by.may_act.since(name)),
         why: why(place, is_unwell),
     })
 }

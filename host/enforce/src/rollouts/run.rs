@@ -4,6 +4,7 @@ use super::by::By;
 use super::events::{COUNTS, EventReporter};
 use super::joining::Joining;
 use super::known::{Known, Moment};
+use super::may_act::MayAct;
 use super::plans::{FromTo, Made, Planned, Plans, plan};
 use super::render::Rendering;
 use super::scene::{OfNode, Scene};
@@ -57,6 +58,7 @@ pub(super) async fn run(
         planning: JoinSet::new(),
         workers: Workers::default(),
         sightings: Sightings::default(),
+        may_act: MayAct::default(),
         look_at: Some(Instant::now()),
         rests_until: Instant::now(),
         seen: None,
@@ -106,6 +108,7 @@ struct Rolling {
     planning: JoinSet<(Digest, FromTo, Made)>,
     workers: Workers,
     sightings: Sightings,
+    may_act: MayAct,
     /// When all of it is looked at again.
     look_at: Option<Instant>,
     /// Before this nothing is: the more nodes there are, the longer a look takes.
@@ -173,6 +176,9 @@ impl Rolling {
         // Its first answer leads to another look.
         let Some(now) = self.settings.acts.clock.now() else { return };
         self.sightings.look(&moment, now);
+        let acts = &self.settings.acts;
+        let leads = self.settings.leads.now();
+        self.may_act.look(&moment, leads, (&acts.holder, &acts.terms), now);
         let scene = Arc::new(self.scene(&cluster, &moment, now));
         if scene.goes_by_time() {
             self.time.ask_if_old(&self.settings);
@@ -239,6 +245,7 @@ impl Rolling {
             own_node: self.settings.own_node.as_deref(),
             stuck: self.workers.stuck(),
             sightings: &self.sightings,
+            may_act: &self.may_act,
             now,
             lost_after: self.settings.paces.lost_after,
             form: self.settings.form,

@@ -4,7 +4,8 @@ use super::anew;
 use super::by::By;
 use super::facts::Facts;
 use super::limits::{max_unavailable, order, retry as retry_of, windows};
-use super::marks::{gone, halted, held, is_of, is_quiet, is_unavailable, stray_cordon};
+use super::marks::{gone, held, is_of, is_quiet, is_unavailable, stray_cordon};
+use super::may_act::halted;
 use super::outside::{Outside, outside};
 use super::plans::{FromTo, Planned};
 use super::state::{Against, Lost, standing, standing_without};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_cluster::index::All;
-use tread_cluster::pools::{MASTER, Pool, Selects};
+use tread_cluster::pools::{MASTER, Member, Place, Pool, Selects};
 use tread_kube::api::Rollout;
 use tread_kube::api::node_update::{ConfigName, UpdateStage};
 use tread_kube::api::rollout::NewNodes;
@@ -75,6 +76,8 @@ pub(crate) struct OfPool {
     no_canary: Option<String>,
     /// Why nobody knows which of its nodes come last.
     no_order: Option<String>,
+    /// Nodes that are none of its own any more, and keep one of its slots of nodes that are down.
+    left_with_slot: Vec<String>,
     /// Whether it has windows: with time alone it may be another node's turn.
     pub(crate) has_windows: bool,
     /// The node that is begun again first, of those that failed, and when.
@@ -142,7 +145,8 @@ impl OfNode {
 impl Scene {
     pub(crate) fn of(by: By<'_>) -> Scene {
         let facts = Arc::clone(&by.moment.nodes);
-        let mut scene = Scene { gone: gone(by), facts, halted: halted(by), ..Scene::default() };
+        let mut scene =
+            Scene { gone: gone(by), facts, halted: halted(by.moment), ..Scene::default() };
         let mut unavailable = BTreeMap::new();
         for (name, member) in by.cluster.members.all() {
             let Some(pool) = member.place.pool() else { continue };
@@ -168,12 +172,37 @@ impl Scene {
         }
         scene.unavailable = Arc::new(unavailable);
         scene.asked = asked.into_iter().collect();
-        let outside = outside(by);
-        scene.take_turns(by, outside.iter().filter(|node| node.is_down).count());
-        for node in outside {
+        let in_no_pool = scene.note_left_with_slot(by);
+        scene.take_turns(by, in_no_pool);
+        for node in outside(by) {
             scene.ends(node, by);
         }
         scene
+    }
+
+    /// Notes in each pool which nodes keep a slot of it that are none of its own any more. How many
+    /// of them are in no pool.
+    fn note_left_with_slot(&mut self, by: By<'_>) -> usize {
+        let Ok(slots) = &by.moment.slots else { return 0 };
+        let mut in_no_pool = 0;
+        for (name, taken) in slots.taken.iter().filter(|(_, taken)| taken.slot.unavailable) {
+            let pool = self.nodes.get(name).map(|node| node.pool.as_str());
+            in_no_pool += usize::from(pool.is_none());
+            if pool == Some(taken.pool.as_str()) {
+                continue;
+            }
+            let why = match pool {
+                Some(pool) => Some(moved(pool, self.is_left_unwell(name))),
+                // What is said of the others is said where they are brought to their end.
+                None => by.cluster.members.get(name).and_then(joins_anew),
+            };
+            let Some(of_pool) = self.pools.get_mut(&taken.pool) else { continue };
+            of_pool.left_with_slot.push(name.clone());
+            if let Some(why) = why {
+                of_pool.failing.insert(0, (name.clone(), why));
+            }
+        }
+        in_no_pool
     }
 
     /// Brings to its end what was begun on a node that is in no pool any more.
@@ -210,17 +239,18 @@ impl Scene {
         self.nodes.insert(name, node);
     }
 
-    /// Says whose turn it is. Each pool also counts the nodes that are down in others, or in none.
-    fn take_turns(&mut self, by: By<'_>, down_outside: usize) {
+    /// Says whose turn it is. Each pool also counts the nodes that are down in others, and those in
+    /// no pool that keep a slot.
+    fn take_turns(&mut self, by: By<'_>, in_no_pool: usize) {
         let all: usize = self.pools.values().map(|pool| pool.nodes.len()).sum();
         self.cap = cap_of_all(all);
         let down: BTreeMap<String, usize> =
             self.pools.iter().map(|(name, pool)| (name.clone(), pool.down())).collect();
-        let all_down = down.values().sum::<usize>() + down_outside;
+        let all_down = down.values().sum::<usize>() + in_no_pool;
         for (name, of_pool) in &mut self.pools {
             let Some(pool) = by.cluster.pools.get(name) else { continue };
-            let own = down.get(name).copied().unwrap_or_default();
-            let budget = Budget { all: self.cap, down_elsewhere: all_down - own };
+            let own = down.get(name).copied().unwrap_or_default() + of_pool.left_with_slot.len();
+            let budget = Budget { all: self.cap, down_elsewhere: all_down.saturating_sub(own) };
             let rollout = by.moment.rollouts.get(name).map(|it| &**it);
             of_pool.halted = self.halted.clone().or_else(|| no_rollout(rollout));
             of_pool.turns(pool, rollout, by, budget, &mut self.nodes);
@@ -360,6 +390,7 @@ impl OfPool {
                 retry: rollout.and_then(|rollout| retry_of(&rollout.spec)),
                 now: by.now,
                 lost_after: by.lost_after,
+                acts_since: by.may_act.since(name),
                 overwrites: rollout.is_some_and(|it| it.spec.new_nodes == NewNodes::Overwrite),
                 form: by.form,
             };
@@ -534,6 +565,7 @@ impl OfPool {
             order: spec.map(order).unwrap_or_default(),
             no_canary: self.no_canary.take(),
             no_order: self.no_order.take(),
+            left_with_slot: std::mem::take(&mut self.left_with_slot),
         };
         self.limits = Some(match of.control_plane {
             // One at a time also where a replica does not know yet of another one's.
@@ -584,6 +616,29 @@ impl OfPool {
 fn has_slot(name: &str, by: By<'_>) -> bool {
     let slots = by.moment.slots.as_ref().ok();
     slots.and_then(|slots| slots.taken.get(name)).is_some_and(|taken| taken.slot.unavailable)
+}
+
+/// Why a node of another pool keeps a slot of this one, and what to do.
+fn moved(pool: &str, is_left_unwell: bool) -> String {
+    let until = match is_left_unwell {
+        true => format!(
+            "it has ended well there: see to it, then tread rollout retry {pool}, which waits while \
+             that pool is paused"
+        ),
+        false => format!(
+            "what was begun on it has ended; tread rollout status {pool} says how far it is"
+        ),
+    };
+    format!("it is in pool {pool} by now, and keeps its slot here until {until}")
+}
+
+/// Why a node that registered anew keeps a slot, and what to do: it has not joined.
+fn joins_anew(member: &Member) -> Option<String> {
+    (member.place == Place::Joining).then(|| {
+        "it registered anew, and the slot of the one before stays here until it has joined: the condition \
+         Joined of its NodeUpdate says why it is held; or delete its Node"
+            .to_owned()
+    })
 }
 
 /// Why a node is taken for lost, and what that means.

@@ -4,7 +4,7 @@ use super::plans::Planned;
 use crate::order;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time as At;
 use std::time::Duration;
-use tread_kube::api::node_update::{UpdateOrder, UpdateStage};
+use tread_kube::api::node_update::{LOST, NodeUpdateStatus, UPDATED, UpdateOrder, UpdateStage};
 use tread_kube::api::{NodeUpdate, Rollout};
 use tread_kube::clean::clean;
 use tread_kube::dated::time;
@@ -64,6 +64,8 @@ pub(crate) struct Against<'a> {
     pub(crate) now: Time,
     /// How long an agent may take to carry an order out.
     pub(crate) lost_after: Duration,
+    /// Since when the replica that leads may act on the node: nothing where it may not.
+    pub(crate) acts_since: Option<Time>,
     /// Whether a node is brought to its config that joins with another disk.
     pub(crate) overwrites: bool,
     /// The form of orders: an agent that knows only older ones gets none.
@@ -84,14 +86,14 @@ pub(crate) fn standing(
     planned: impl FnOnce(&str) -> Planned,
 ) -> Standing {
     let mut standing = by_order(update, against, planned);
-    let Against { retry_before, now, lost_after, .. } = against;
-    standing.lost = lost(update, retry_before, (now, lost_after), standing.state);
+    let Against { retry_before, now, lost_after, acts_since, .. } = against;
+    standing.lost = lost(update, retry_before, (now, lost_after), acts_since, standing.state);
     if standing.lost.is_some() && standing.state != WRITES {
         standing.state = State::Failed;
     }
     standing.step_failed = step_failed(update, against, &standing);
     let status = update.and_then(|update| update.status.as_ref());
-    let knows = status.map(|status| status.form.unwrap_or(FIRST_FORM));
+    let knows = status.filter(has_spoken).map(|status| status.form.unwrap_or(FIRST_FORM));
     if let (State::Due(_), Some(knows)) = (standing.state, knows)
         && knows < against.form
     {
@@ -103,6 +105,12 @@ pub(crate) fn standing(
         ));
     }
     standing
+}
+
+/// Whether an agent said any of it: the service writes conditions before an agent is there.
+fn has_spoken(status: &&NodeUpdateStatus) -> bool {
+    let NodeUpdateStatus { form, boot_id, current, operation, .. } = status;
+    form.is_some() || boot_id.is_some() || current.is_some() || operation.is_some()
 }
 
 /// Whether, on a node's way to this config, a step of a plan without a boot failed. While it is on
@@ -133,11 +141,13 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Sta
 
 /// Whether the agent of a node did not end its order in time, nor turned back where the order is
 /// withdrawn, or ended it and the node is not proved: it may never come back. It is waited for once
-/// more after an admin asked to try again.
+/// more after an admin asked to try again. While nobody may act on the node its agent can do nothing,
+/// and that time does not count, unless whoever led before had waited for long enough.
 fn lost(
     update: Option<&NodeUpdate>,
     retry_before: Option<&At>,
     (now, lost_after): (Time, Duration),
+    acts_since: Option<Time>,
     state: State,
 ) -> Option<Lost> {
     let order = update?.spec.order.as_ref()?;
@@ -146,6 +156,10 @@ fn lost(
         order.go_since.as_ref().filter(|_| is_given && matches!(state, State::UnderWay(_)))?;
     let waited_from = retry_before.map_or(since.0, |before| since.0.max(before.0));
     if now.since(time(waited_from)?) <= lost_after {
+        return None;
+    }
+    let is_waited_for = acts_since.is_none_or(|since| now.since(since) <= lost_after);
+    if is_waited_for && !update.is_some_and(is_said_to_be_lost) {
         return None;
     }
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
@@ -158,12 +172,23 @@ fn lost(
     }
 }
 
+/// Whether a node was taken for lost when that was looked at last, by whoever led then.
+fn is_said_to_be_lost(update: &NodeUpdate) -> bool {
+    let conditions = update.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    conditions.iter().any(|it| it.type_ == UPDATED && it.reason == LOST)
+}
+
 /// Whether the agent of a node that is in no pool is taken for lost: nobody retries it there.
-pub(crate) fn is_lost(update: Option<&NodeUpdate>, now: Time, lost_after: Duration) -> bool {
+pub(crate) fn is_lost(
+    update: Option<&NodeUpdate>,
+    (now, lost_after): (Time, Duration),
+    acts_since: Option<Time>,
+) -> bool {
     let order = update.and_then(|update| order::read(update.spec.order.as_ref()?).ok());
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
     let state = order.and_then(|order| under_way(&order, report));
-    state.is_some_and(|state| lost(update, None, (now, lost_after), state).is_some())
+    let lost = |state| lost(update, None, (now, lost_after), acts_since, state);
+    state.and_then(lost).is_some()
 }
 
 /// The same by what was ordered. `planned` says what it takes to get there from what it has.
@@ -294,8 +319,8 @@ pub(crate) fn standing_without<'a>(
     if let Some(order) = order
         && let Some(state) = under_way(&order, report)
     {
-        let Against { retry_before, now, lost_after, .. } = against(order.config.0);
-        let lost = lost(update, retry_before, (now, lost_after), state);
+        let Against { retry_before, now, lost_after, acts_since, .. } = against(order.config.0);
+        let lost = lost(update, retry_before, (now, lost_after), acts_since, state);
         let failed = lost.is_some() && state != WRITES;
         return Standing {
             state: if failed { State::Failed } else { state },
@@ -338,7 +363,8 @@ fn again(update: &NodeUpdate, order: &Order, against: Against<'_>) -> Option<Tim
     let since = update.status.as_ref()?.since.as_ref().and_then(|since| time(since.0))?;
     let is_same = order.config == Config(against.target);
     let tried = update.spec.order.as_ref().filter(|_| is_same).map_or(0, |order| order.tried);
-    against.retry?.at(since, tried)
+    // What no agent was given was not tried.
+    against.retry?.at(since, tried.saturating_sub(u32::from(!order.given)))
 }
 
 /// Whether a node's order tries again what failed, and nobody asked for that since.

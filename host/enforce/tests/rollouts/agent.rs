@@ -196,13 +196,13 @@ impl Plays {
                 let has = instructions.config.as_ref().map(|config| &config.name);
                 assert_eq!(has, Some(&order.config), "the config comes with the order");
                 self.report(UpdatePhase::Waiting, order, phase).await;
-                if !self.may(order, Asked::Write).await {
+                if !Box::pin(self.may(order, Asked::Write)).await {
                     return false;
                 }
                 self.report(UpdatePhase::Begun, order, Phase::Begun).await;
-                self.works(order).await
+                Box::pin(self.works(order)).await
             }
-            Phase::Begun | Phase::NeedsBoot => self.works(order).await,
+            Phase::Begun | Phase::NeedsBoot => Box::pin(self.works(order)).await,
             Phase::TurnedBack => {
                 self.report(UpdatePhase::TurnedBack, order, phase).await;
                 true
@@ -259,7 +259,7 @@ impl Plays {
         let ask = Ask { operation: order.operation.clone(), what, number };
         let agents = self.asks.borrow().clone();
         let answer = tokio::select! {
-            answer = agents.permit(&self.node, &ask) => answer,
+            answer = agents.permit(&self.node, None, &ask) => answer,
             Ok(()) = self.asks.changed() => return false,
         };
         ANSWERED.fetch_add(1, Ordering::Relaxed);

@@ -4,14 +4,16 @@ use super::agent::{Agent, first_fails, well};
 use super::fixture::Cluster;
 use super::pools::{BOOTED, event_reasons, wait_for_events};
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tread_kube::agents::Asked;
-use tread_kube::api::NodeUpdate;
-use tread_kube::api::node_update::{UpdatePhase, UpdateStage};
+use tread_kube::api::node_update::{LOST, UpdatePhase, UpdateStage};
+use tread_kube::api::{MachineConfig, NodeUpdate};
 use tread_test_bed::eventually;
 
 #[tokio::test]
@@ -50,6 +52,33 @@ async fn a_node_that_fails_halts_its_pool_until_it_is_retried() {
         retried.extend(order.retries);
     }
     assert_eq!(retried, failed);
+    cluster.judge.holds_for_failed_nodes().await;
+}
+
+#[tokio::test]
+async fn a_node_that_failed_is_retried_back_to_the_config_that_it_had() {
+    let cluster = Cluster::with(1, 1).await;
+    let replica = cluster.replica();
+    let agents = cluster.agents(&replica, first_fails());
+    cluster.all_have("/etc/first", "1").await;
+    let node = cluster.nodes[0].as_str();
+    let had = cluster.update(node).await.status.unwrap().current.unwrap();
+    cluster.file("90-next", "/etc/hard", "2").await;
+    eventually("it fails", async || (cluster.rollout().await.status?.failed == 1).then_some(()))
+        .await;
+    let failed = cluster.update(node).await.status.unwrap();
+    assert_eq!(failed.current.as_ref(), Some(&had), "nobody knows what of the other one it has");
+    cluster.api::<MachineConfig>().delete("90-next", &Default::default()).await.unwrap();
+    eventually("the change is taken back", async || {
+        (cluster.rollout().await.status?.target.as_ref() == Some(&had)).then_some(())
+    })
+    .await;
+    let now = Timestamp::now() + Duration::from_secs(1);
+    cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    cluster.all_have("/etc/first", "1").await;
+    let order = cluster.update(node).await.spec.order.unwrap();
+    assert_eq!((order.config, order.retries), (had, failed.operation));
+    assert_eq!(agents[0].boots(), 2);
     cluster.judge.holds_for_failed_nodes().await;
 }
 
@@ -120,6 +149,12 @@ async fn an_agent_that_never_answers_is_taken_for_lost_until_that_is_retried() {
         (is_said && status.failed == 1 && halted).then_some(())
     })
     .await;
+    eventually("whoever leads next knows it, too", async || {
+        let updates = cluster.api::<NodeUpdate>().list(&ListParams::default()).await.ok()?;
+        let mut all = updates.items.into_iter().filter_map(|update| update.status);
+        all.find(|status| status.conditions.iter().any(|it| it.reason == LOST))
+    })
+    .await;
     let retry = async || {
         let now = k8s_openapi::jiff::Timestamp::now() + Duration::from_secs(1);
         cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
@@ -135,6 +170,54 @@ async fn an_agent_that_never_answers_is_taken_for_lost_until_that_is_retried() {
     retry().await;
     cluster.all_have("/etc/hard", "2").await;
     cluster.judge.holds().await;
+}
+
+#[tokio::test]
+async fn a_node_that_was_somebody_elses_for_longer_than_a_boot_goes_on_when_it_is_given_back() {
+    const LOST_AFTER: Duration = Duration::from_secs(10);
+    let cluster = Cluster::with(1, 1).await;
+    let first = cluster.replica();
+    let (door, asks) = watch::channel(first.agents.clone());
+    let mut agents = cluster.agents_at(&asks, well());
+    cluster.all_have("/etc/first", "1").await;
+    agents.iter().for_each(Agent::stop);
+    cluster.file("90-next", "/etc/hard", "2").await;
+    let node = cluster.nodes[0].as_str();
+    let order = eventually("the node may boot", async || {
+        let order = cluster.update(node).await.spec.order?;
+        (order.stage == UpdateStage::Go && order.go_since.is_some()).then_some(order)
+    })
+    .await;
+    drop(first);
+    // It has written its config, and waits for its permit to boot.
+    let status = json!({"operation": order.operation, "phase": "Begun",
+        "since": MicroTime(Timestamp::now())});
+    let (params, status) = (PatchParams::default(), Patch::Merge(json!({"status": status})));
+    cluster.api::<NodeUpdate>().patch_status(node, &params, &status).await.unwrap();
+    // Somebody takes it. Its Lease had ended, and they removed it when they were done.
+    let kubectl = |args: &[&str]| cluster.plane.kubectl(args).unwrap().success().unwrap();
+    let excluded = "remediation.medik8s.io/exclude-from-remediation";
+    kubectl(&["label", "node", node, &format!("{excluded}=true")]);
+    kubectl(&["-n", &cluster.acts.leases, "delete", "lease", &format!("node-{node}")]);
+    let second = cluster.replica_that_waits_for(LOST_AFTER);
+    door.send_replace(second.agents.clone());
+    let given = order.go_since.as_ref().unwrap().0;
+    eventually("it is theirs for longer than a boot takes, and did not fail", async || {
+        let status = cluster.rollout().await.status?;
+        let is_said = status.message?.contains(excluded);
+        let is_long = Timestamp::now() > given + LOST_AFTER + Duration::from_secs(2);
+        (is_said && is_long && status.failed == 0 && status.under_way == 1).then_some(())
+    })
+    .await;
+    kubectl(&["label", "node", node, &format!("{excluded}-")]);
+    eventually("its Lease is claimed anew, and it is prepared again", async || {
+        let now = cluster.update(node).await.spec.order?;
+        (now.operation == order.operation && now.token > order.token).then_some(())
+    })
+    .await;
+    agents.iter_mut().for_each(Agent::restart);
+    cluster.all_have("/etc/hard", "2").await;
+    assert_eq!(agents[0].boots(), 1);
 }
 
 #[tokio::test]

@@ -290,7 +290,7 @@ async fn while_openshifts_daemon_is_there_nothing_is_done_and_later_it_goes_on()
     })
     .await;
     let ask = Ask { operation: order.operation, what: Asked::Boot, number: 1 };
-    match replica.agents.permit(&node, &ask).await {
+    match replica.agents.permit(&node, None, &ask).await {
         Answer::Refused { why } => assert!(why.contains(OPERATORS_DAEMON), "{why}"),
         permitted => panic!("{permitted:?}"),
     }

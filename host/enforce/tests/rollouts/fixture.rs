@@ -27,7 +27,6 @@ use tread_enforce::{Clock, Settings as Acts, Turn};
 use tread_engine::limits::Limits;
 use tread_engine::policy::{Policy, PolicySet, Wishes};
 use tread_engine::sandbox::{Options as SandboxOptions, Sandbox};
-use tread_kube::agents::FORM;
 use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout, crds};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
@@ -62,6 +61,9 @@ pub(super) const PACES: Paces = Paces {
     tidy: Duration::from_secs(600),
     lost_after: Duration::from_secs(3600),
 };
+
+/// The form of orders that an agent knows which does not say it.
+pub(super) const FORM: u32 = 1;
 
 /// In what replicas differ.
 struct With {

@@ -9,7 +9,7 @@ mod two_writes;
 
 use super::fixture::{Cluster, Replica};
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::core::WatchEvent;
 use kube::{Api, Client};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
-use tread_kube::api::{MachineConfigPool, NodeUpdate};
+use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate};
 use tread_model::joining::TAINT;
 use tread_test_bed::eventually;
 
@@ -68,6 +68,26 @@ async fn claim(replica: &Replica, pool: &str) -> String {
         let config: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(config["ignition"]["version"], "3.4.0");
         Some(boots.claim)
+    })
+    .await
+}
+
+/// The same, once the config of `infra` has what its agent alone brings, by a boot.
+async fn claim_with_an_argument(cluster: &Cluster, replica: &Replica) -> String {
+    claim(replica, "infra").await;
+    cluster
+        .apply::<MachineConfig>(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {"name": "60-argument",
+                "labels": {"machineconfiguration.openshift.io/role": "infra"}},
+            "spec": {"kernelArguments": ["nosmt"]},
+        }))
+        .await;
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    eventually("it is served with the argument", async || {
+        let claim = claim(replica, "infra").await;
+        let data = maps.get_opt("tread-joining").await.ok()??.data?;
+        data.values().any(|it| it.ends_with(" agent")).then_some(claim)
     })
     .await
 }

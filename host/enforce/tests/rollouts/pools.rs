@@ -1,7 +1,7 @@
 //! What becomes of a pool when what it is made of changes.
 
 use super::agent::{Agent, DIFFERS, well};
-use super::fixture::{Cluster, PACES};
+use super::fixture::{Cluster, FORM, PACES};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeSet;
 use tokio::sync::watch;
-use tread_kube::agents::{Asked, FORM};
+use tread_kube::agents::Asked;
 use tread_kube::api::machines;
 use tread_kube::api::mirrors::ImageDigestMirrorSet;
 use tread_kube::api::node_update::{NEEDS_AGENT, UpdateDisrupts, UpdateOrder, UpdateStage};

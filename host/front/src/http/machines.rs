@@ -95,8 +95,8 @@ pub enum WhySentAway {
 
 /// Who knows what machines boot with.
 pub trait Machines: Send + Sync + 'static {
-    /// Whether a token is one of this pool's; none as long as no tokens are known. It says no, and
-    /// takes as long, where there is no such pool.
+    /// Whether a token is one of this pool's; none as long as no tokens, or no pools, are known. It says
+    /// no, and takes as long, where there is no such pool.
     fn admit(&self, pool: &str, token: &str) -> Option<bool>;
 
     /// What a machine gets that shows this token.
@@ -129,7 +129,7 @@ pub(super) fn admitted(
     let pool = named(request, before);
     // What is no name is asked for as well, so that it takes as long.
     let Some(admitted) = machines.admit(pool, token) else {
-        let sentence = "tread does not know the tokens of pools yet; ask again";
+        let sentence = "tread does not know the pools and their tokens now; ask again";
         return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, sentence));
     };
     if admitted && is_name(pool) {

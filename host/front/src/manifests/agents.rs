@@ -19,9 +19,14 @@ const API_SERVER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a token lasts; the kubelet exchanges it before.
 const LASTS: u32 = 3600;
 
-/// Its own, since it takes pods that see their host.
+/// Its own, since it takes pods that see their host. OpenShift would add the selector of its cluster to
+/// these, and a DaemonSet's pod for any other node would be made again and again.
 pub(super) fn namespace(options: &Options) -> Value {
     let mut metadata = named_for_agents(&agents_namespace(&options.namespace), None);
+    metadata
+        .annotations
+        .get_or_insert_default()
+        .insert("openshift.io/node-selector".to_owned(), String::new());
     let labels = metadata.labels.get_or_insert_default();
     for says in ["enforce", "warn"] {
         labels.insert(format!("pod-security.kubernetes.io/{says}"), "privileged".to_owned());

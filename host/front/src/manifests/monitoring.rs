@@ -73,7 +73,7 @@ const ALERTS: &[Alert] = &[
     ),
     (
         "TreadPolicyFailed",
-        "max by (name, state) (tread_policy_state{state=~\"Failed|Invalid\"}) > 0",
+        "max by (name, state) (tread_policy_state{decides=\"reboots\"}) > 0",
         "15m",
         "warning",
         "The policy {{ $labels.name }} cannot decide ({{ $labels.state }}): what it claims costs reboots. \
@@ -81,7 +81,7 @@ const ALERTS: &[Alert] = &[
     ),
     (
         "TreadPolicyLastGood",
-        "max by (name) (tread_policy_state{state=\"LastGood\"}) > 0",
+        "max by (name) (tread_policy_state{decides=\"last-good\"}) > 0",
         "1h",
         "info",
         "The newest version of the policy {{ $labels.name }} is bad or waits for approval, and the one before \
@@ -98,8 +98,9 @@ const ALERTS: &[Alert] = &[
     ),
     (
         "TreadApiErrors",
-        // Of a kind that is not installed it is asked from time to time.
-        "sum(rate(tread_api_errors_total{code!=\"404\"}[10m])) > 0.1",
+        // Of a kind that is not installed it is asked from time to time, and what somebody else wrote
+        // first is read again.
+        "sum(rate(tread_api_errors_total{code!~\"404|409\"}[10m])) > 0.1",
         "30m",
         "warning",
         "The API server refuses what tread asks for, or does not answer. The labels verb, kind and code of \
@@ -138,6 +139,17 @@ const ALERTS: &[Alert] = &[
          reboots there and back. tread pools names each of them with the patch that prevents it.",
     ),
     (
+        "TreadRolloutFailed",
+        // Elsewhere than in the mode enforce nothing is counted by these.
+        "max by (pool) (tread_rollout_nodes{state=\"failed\"} or \
+         tread_rollout_waiting_nodes{reason=~\"halted|went-back|step-failed\"}) > 0",
+        "5m",
+        "warning",
+        "Nodes of the pool {{ $labels.pool }} failed, or others wait since some did. tread rollout status \
+         {{ $labels.pool }} says which, and why; mend them or the config, and tread rollout retry \
+         {{ $labels.pool }} begins them again.",
+    ),
+    (
         // From there on claims of nodes go that are gone for long.
         "TreadClaimsNearlyFull",
         "max(tread_claims_room_percent) > 85",
@@ -172,27 +184,52 @@ pub(super) fn alerts(options: &Options) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tread_kube::metrics::{ApiError, Metrics};
+    use tread_kube::metrics::{ApiError, Metrics, NodesOf, StateOf, WaitingFor};
+    use tread_model::rollout::Why;
 
     #[test]
     fn alerts_ask_only_for_what_tread_counts() {
         let metrics = Metrics::new();
         metrics.leads.set(1);
-        metrics.set_states([("a".to_owned(), "Failed")].into_iter());
+        let (name, pool) = ("a".to_owned(), "worker".to_owned());
+        metrics.set_states([StateOf { name, state: "Failed", decides: "reboots" }].into_iter());
         metrics.api_errors.get_or_create(&ApiError { verb: "get", kind: "Lease", code: 0 }).inc();
+        let failed = NodesOf { pool: pool.clone(), state: "failed" };
+        metrics.rollout_nodes.get_or_create(&failed).set(1);
+        metrics.rollout_waiting.get_or_create(&WaitingFor { pool, reason: "halted" }).set(1);
         let text = metrics.text().unwrap();
         for (name, expression, ..) in ALERTS {
-            let mut words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            let asked = words.find(|word| word.starts_with("tread_"));
-            assert!(
-                asked.is_none_or(|asked| {
-                    text.lines().any(|line| {
-                        line.split(['{', ' ']).next().is_some_and(|found| found == asked)
-                    })
-                }),
-                "{name}: {asked:?} is not in\n{text}"
-            );
-            assert!(asked.is_some() || expression.contains("up{job=\"tread\"}"), "{name}");
+            let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let asked: Vec<&str> = words.filter(|word| word.starts_with("tread_")).collect();
+            for asked in &asked {
+                let is_it = |line: &str| line.split(['{', ' ']).next() == Some(*asked);
+                assert!(text.lines().any(is_it), "{name}: {asked} is not in\n{text}");
+            }
+            assert!(!asked.is_empty() || expression.contains("up{job=\"tread\"}"), "{name}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_woken_for_what_costs_nothing_or_is_an_answer() {
+        let asks = |wanted: &str| ALERTS.iter().find(|(name, ..)| *name == wanted).unwrap().1;
+        for (alert, asks_for) in [
+            // A policy that an admin only tries, or whose ConfigMap went, decides for nobody.
+            ("TreadPolicyFailed", "tread_policy_state{decides=\"reboots\"}"),
+            ("TreadPolicyLastGood", "tread_policy_state{decides=\"last-good\"}"),
+            ("TreadApiErrors", "tread_api_errors_total{code!~\"404|409\"}"),
+        ] {
+            assert!(asks(alert).contains(asks_for), "{alert}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_woken_for_a_rollout_is_told_which_command_says_why() {
+        let told = ALERTS.iter().find(|(name, ..)| *name == "TreadRolloutFailed").unwrap();
+        for reason in ["halted", "went-back", "step-failed"] {
+            assert!(Why::WORDS.contains(&reason) && told.1.contains(reason), "{reason}");
+        }
+        for command in ["tread rollout status", "tread rollout retry"] {
+            assert!(told.4.contains(command), "{command}");
         }
     }
 

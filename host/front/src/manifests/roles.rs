@@ -1,9 +1,11 @@
 //! The roles, made of what is granted.
 
-use super::grants::{Grant, NAMESPACE, READ, Scope, blocking, deleting, enforcing, rules};
+use super::grants::{
+    Grant, NAMESPACE, READ, Scope, blocking, deleting, enforcing, for_laptops, rules,
+};
 use super::options::{Mode, Options};
 use super::words::named;
-use crate::names::{NAME, agents_namespace, of_installation, view_name};
+use crate::names::{NAME, agents_namespace, of_installation, read_name, view_name};
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
@@ -11,23 +13,24 @@ use tread_kube::api::words::GROUP;
 use tread_model::joining::BOOTSTRAP_SECRET;
 
 fn policy_rules(options: &Options, wanted: Scope) -> Vec<PolicyRule> {
+    let wanted = granted(options).into_iter().filter(|grant| grant.scope == wanted);
+    wanted.map(|grant| policy_rule(options, grant)).collect()
+}
+
+fn policy_rule(options: &Options, grant: Grant) -> PolicyRule {
     let named = |name: &&str| match &options.bootstrap {
         Some(bootstrap) if *name == BOOTSTRAP_SECRET => bootstrap.clone(),
         _ => name.replace(NAMESPACE, &options.namespace),
     };
     let named = |names: &[&str]| names.iter().map(named).collect::<Vec<_>>();
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    granted(options)
-        .into_iter()
-        .filter(|grant| grant.scope == wanted)
-        .map(|grant| PolicyRule {
-            api_groups: Some(vec![grant.group.to_owned()]),
-            resources: Some(vec![grant.resource.to_owned()]),
-            verbs: owned(grant.verbs),
-            resource_names: (!grant.names.is_empty()).then(|| named(grant.names)),
-            non_resource_urls: None,
-        })
-        .collect()
+    PolicyRule {
+        api_groups: Some(vec![grant.group.to_owned()]),
+        resources: Some(vec![grant.resource.to_owned()]),
+        verbs: owned(grant.verbs),
+        resource_names: (!grant.names.is_empty()).then(|| named(grant.names)),
+        non_resource_urls: None,
+    }
 }
 
 fn reference(kind: &str, name: &str) -> RoleRef {
@@ -95,6 +98,21 @@ fn role_binding_in(place: &str, namespace: &str) -> RoleBinding {
         metadata: named(NAME, Some(place)),
         role_ref: reference("Role", NAME),
         subjects: Some(service_account(namespace)),
+    }
+}
+
+/// For people who plan from a laptop: what commands look at there, and nothing that writes.
+pub(super) fn read(options: &Options) -> ClusterRole {
+    let grants = for_laptops(options.mode == Mode::Enforce).into_iter();
+    let rules = grants.map(|grant| {
+        let mut rule = policy_rule(options, grant);
+        rule.verbs.retain(|verb| READ.contains(&verb.as_str()));
+        rule
+    });
+    ClusterRole {
+        metadata: named(&read_name(&options.namespace), None),
+        rules: Some(rules.filter(|rule| !rule.verbs.is_empty()).collect()),
+        aggregation_rule: None,
     }
 }
 

@@ -26,8 +26,8 @@ pub const ALL: [(&str, &str, &str); 22] = [
     (
         "DisruptionPlan",
         "Pending",
-        "Whether it is still to happen. True: `NotRendered`, `NotRolledOut`, `Paused`. False: `Over`, \
-         `Withdrawn`. Unknown: `NotKnown`, `LeftOut`",
+        "Whether it is still to happen. True: `NotRendered`, `NotRolledOut`, `Paused`, \
+         `RolloutPaused`. False: `Over`, `Withdrawn`. Unknown: `NotKnown`, `LeftOut`",
     ),
     (
         "BootImages",
@@ -68,7 +68,8 @@ pub const ALL: [(&str, &str, &str); 22] = [
         "NodeUpdate",
         "Updated",
         "Whether the node has the newest config of its pool, by its agent's word, and is not cordoned by tread any more. \
-         True: `HasIt`. False: `NotYet`, `NeedsAgent`",
+         True: `HasIt`. False: `NotYet`, `NeedsAgent`, `Lost` (its agent did not end its order in time, or the node is not \
+         Ready since)",
     ),
     (
         "NodeUpdate",

@@ -212,8 +212,9 @@ pub struct DisruptionPolicyStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Loaded, LastGood (a new version is bad or waits for approval, the one before
-    /// decides), Failed (what it claims costs a reboot), NeedsApproval, Disabled,
-    /// Invalid, or Loading (it never decided, and waits to be compiled).
+    /// decides), Failed (what it claims costs a reboot in the mode Enforce),
+    /// NeedsApproval, Disabled, Invalid, or Loading (it never decided, and waits to be
+    /// compiled).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Who speaks.
@@ -281,7 +282,7 @@ pub enum State {
     Loaded,
     /// The newest version is bad, or waits for approval; the one before decides.
     LastGood,
-    /// It cannot decide: what it claims costs a reboot.
+    /// It cannot decide: in the mode Enforce what it claims costs a reboot.
     Failed,
     /// It claims more than its namespace may: it decides nothing until an admin
     /// approves.

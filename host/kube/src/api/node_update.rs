@@ -74,9 +74,15 @@ impl NodeUpdate {
     }
 }
 
+/// The condition of a NodeUpdate, and of a Rollout, that says whether nodes have the newest config.
+pub const UPDATED: &str = "Updated";
+
 /// Why a node has not its config whose agent has to be upgraded before it gets an order: the reason
 /// of the condition Updated.
 pub const NEEDS_AGENT: &str = "NeedsAgent";
+
+/// The same of a node that is taken for lost: by this whoever leads next knows that it was.
+pub const LOST: &str = "Lost";
 
 /// One operation on the node.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

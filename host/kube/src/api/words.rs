@@ -18,6 +18,8 @@ pub const MACHINE_GROUP: &str = "machine.openshift.io";
 
 /// Where OpenShift's operator of nodes' configs runs, with its daemons.
 pub const OPERATORS_NAMESPACE: &str = "openshift-machine-config-operator";
+/// The DaemonSet that brings what that operator renders to nodes.
+pub const OPERATORS_DAEMON: &str = "machine-config-daemon";
 
 /// On all that belongs to one program: its name.
 pub const NAME_LABEL: &str = "app.kubernetes.io/name";
@@ -53,6 +55,9 @@ pub const LOST_ANNOTATION: &str = "tread.dev/lost";
 /// On a ConfigMap in tread's own namespace: the DisruptionPolicy whose last good
 /// version it keeps, by UID.
 pub const LAST_GOOD_LABEL: &str = "tread.dev/last-good-of";
+/// On such a ConfigMap: the resourceVersion that the DisruptionPolicy had when it was written. One that
+/// is written anew is then another one for whoever is still about to remove it.
+pub const KEPT_AT_ANNOTATION: &str = "tread.dev/kept-at";
 
 /// On a ConfigMap in tread's own namespace: it holds stream metadata of an older release.
 pub const STREAM_METADATA_LABEL: &str = "tread.dev/boot-images";

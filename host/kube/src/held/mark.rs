@@ -73,9 +73,7 @@ impl Mark {
 
     /// The cordon of a node that somebody else cordoned.
     pub fn of_cordon(node: &Node) -> Mark {
-        let taint = taints(node).iter().find(|taint| taint.key == UNSCHEDULABLE);
-        let since = taint.and_then(|taint| taint.time_added.as_ref()).map(|at| at.0);
-        Mark { by: HeldBy::Cordon, what: String::new(), since }
+        Mark { by: HeldBy::Cordon, what: String::new(), since: cordoned_since(node) }
     }
 
     /// A NodeMaintenance.
@@ -122,6 +120,12 @@ impl Mark {
         }
         said
     }
+}
+
+/// Since when a node is cordoned, where that was noted.
+pub fn cordoned_since(node: &Node) -> Option<Timestamp> {
+    let taint = taints(node).iter().find(|taint| taint.key == UNSCHEDULABLE)?;
+    taint.time_added.as_ref().map(|at| at.0)
 }
 
 /// Who has a node, in words.

@@ -44,6 +44,8 @@ pub struct StateOf {
     pub name: String,
     /// Loaded, LastGood, Failed, …
     pub state: &'static str,
+    /// newest, last-good, reboots or nobody.
+    pub decides: &'static str,
 }
 
 /// What is said of boot images.

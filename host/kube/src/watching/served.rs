@@ -2,23 +2,31 @@
 //! older one ends some day, and its objects go on.
 
 use crate::api::machines::Kind;
-use crate::asking::{Call, SHORT_PATIENCE, ask_before};
+use crate::asking::{Call, CallOutcome, Failed, SHORT_PATIENCE, ask_before};
 use crate::metrics::Metrics;
 use kube::Client;
 use kube::api::ApiResource;
 use tokio::time::Instant;
 
-/// The kind in the newest version that is known and served. One of which nobody
-/// says anything is asked for as it always was.
-pub async fn served(client: &Client, metrics: &Metrics, kind: &Kind) -> ApiResource {
+/// The kind in the newest version that is known and served. One of which the API server serves none
+/// is asked for as it always was. An error if it does not say: a version is not to be taken for gone
+/// then, with all its objects.
+pub async fn served(
+    client: &Client,
+    metrics: &Metrics,
+    kind: &Kind,
+) -> Result<ApiResource, Failed> {
     for version in kind.versions() {
         let path = format!("{}/{version}", kind.group);
         let (answer_by, call) = (Instant::now() + SHORT_PATIENCE, Call::new("get", "apiresources"));
         let asked = client.list_api_group_resources(&path);
-        let Ok(found) = ask_before(answer_by, metrics, call, asked).await else { continue };
+        let found = match ask_before(answer_by, metrics, call, asked).await {
+            Err(failed) if failed.outcome == CallOutcome::Gone => continue,
+            found => found?,
+        };
         if found.resources.iter().any(|it| it.name == kind.plural) {
-            return Kind { version, ..*kind }.resource();
+            return Ok(Kind { version, ..*kind }.resource());
         }
     }
-    kind.resource()
+    Ok(kind.resource())
 }

@@ -2,6 +2,7 @@
 //! before its kubelet: a unit with a script, as a part of what the machine is served; and what
 //! machines report by it.
 
+use super::file::is_taken;
 use crate::boot_images::{Limits, Reason, shown};
 use crate::mirrors::data_url;
 use crate::object_name::is_name;
@@ -69,7 +70,7 @@ pub fn add(spec: &mut Value, first_boot: &FirstBoot) -> Result<(), &'static str>
     let Some(spec) = spec.as_object_mut() else { return Ok(()) };
     let config = spec.entry("config").or_insert_with(|| json!({"ignition": {"version": "3.0.0"}}));
     for place in [SCRIPT, SETTINGS, AUTHORITY, REQUIRED, UNIT_PATH] {
-        if is_taken(config, place) {
+        if is_taken(config, &["directories", "files", "links"], place) {
             return Err(place);
         }
     }
@@ -97,12 +98,6 @@ pub fn add(spec: &mut Value, first_boot: &FirstBoot) -> Result<(), &'static str>
         }
     }
     Ok(())
-}
-
-fn is_taken(config: &Value, path: &str) -> bool {
-    let of = |kind: &str| config.pointer("/storage")?.get(kind)?.as_array();
-    let all = ["directories", "files", "links"].into_iter().filter_map(of).flatten();
-    all.into_iter().any(|entry| entry.get("path").is_some_and(|it| it == path))
 }
 
 fn list<'v>(config: &'v mut Value, kind: &str, name: &str) -> Option<&'v mut Vec<Value>> {

@@ -10,10 +10,15 @@ pub(super) const FLAG: &str = "--register-with-taints";
 
 /// Where units stand that a config brings as files.
 const UNITS: &str = "/etc/systemd/system/";
-/// Where a config may bring what units take as their environment.
+/// Where a config may bring what units take as their environment, if they do not say where that is.
 const ETC: &str = "/etc/";
 /// The environment of kubelets whose unit the image has.
-const OF_IMAGES: [&str; 2] = ["/etc/sysconfig/kubelet", "/etc/default/kubelet"];
+const OF_IMAGES: [&str; 3] = [
+    "/etc/sysconfig/kubelet",
+    "/etc/default/kubelet",
+    // kubeadm's.
+    "/var/lib/kubelet/kubeadm-flags.env",
+];
 
 /// The kubelet's unit.
 const KUBELET: &str = "kubelet.service";
@@ -118,8 +123,7 @@ fn environment_files<'c>(
     named: &'c [String],
 ) -> impl Iterator<Item = Said> + use<'c> {
     let is_named = move |path: &str| {
-        path.starts_with(ETC)
-            && (OF_IMAGES.contains(&path) || named.iter().any(|named| may_be(named, path)))
+        OF_IMAGES.contains(&path) || named.iter().any(|named| may_be(named, path))
     };
     list(config, "/storage/files").filter_map(move |file| {
         let path = Some(word(file, "path")).filter(|path| is_named(path))?;
@@ -150,7 +154,16 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn says(text: &str) -> bool {
-    lines(text).any(|line| line.contains(FLAG))
+    lines(text).any(|line| place(line, FLAG).is_some())
+}
+
+/// Where a flag stands first. The kubelet takes `_` in a flag's name for `-`.
+fn place(text: &str, flag: &str) -> Option<usize> {
+    let mut begins = text.match_indices("--").map(|(at, _)| at);
+    begins.find(|at| {
+        let named = text.get(*at..).and_then(|text| text.get(..flag.len()));
+        named.is_some_and(|named| named.replace('_', "-") == flag)
+    })
 }
 
 /// What a flag is given: behind `=`, or as the next word.
@@ -162,7 +175,7 @@ fn values(text: &str, flag: &str) -> Vec<String> {
     let mut values = Vec::new();
     while let Some(word) = words.next() {
         // An environment may begin with it.
-        let Some(at) = word.find(flag) else { continue };
+        let Some(at) = place(word, flag) else { continue };
         let is_begin = at == 0 || word.get(..at).is_some_and(|before| before.ends_with('='));
         let value = match word.get(at + flag.len()..) {
             Some("") => words.next(),
@@ -191,6 +204,7 @@ fn environments(unit: &str) -> impl Iterator<Item = &str> {
 /// Whether a file may be one that is named so: with wildcards it is enough how that begins.
 fn may_be(named: &str, path: &str) -> bool {
     match named.split_once(['*', '?', '[', '%']) {
+        Some(("" | "/", _)) => path.starts_with(ETC),
         Some((begins, _)) => path.starts_with(begins),
         None => named == path,
     }

@@ -2,7 +2,7 @@
 
 use super::accept::NEWEST;
 use super::booted::{BOOTED, Booted};
-use super::file::text;
+use super::file::{is_taken, text};
 use super::flags::{Beats, beats};
 use super::kubelet::{NoRoom, with_claim};
 use super::version::{Lacks, in_version};
@@ -119,7 +119,8 @@ pub enum Unserved {
     },
     /// Somebody has something else where tread writes.
     #[error(
-        "the config {config} of pool {pool} has something at {path}, which is tread's: take it out"
+        "the config {config} of pool {pool} has something at {path}, or a link above it, where tread writes \
+         a file of its own: take it out"
     )]
     Taken {
         /// The pool.
@@ -137,6 +138,14 @@ pub enum Unserved {
     Defect(String),
 }
 
+impl Unserved {
+    /// Whether no claim has a place in the config. Nodes that joined by theirs lose it with such a config.
+    pub fn lacks_room(&self) -> bool {
+        use Unserved::{Beaten, NoKubelet, NoRoom, Other};
+        matches!(self, NoKubelet { .. } | NoRoom { .. } | Beaten { .. } | Other { .. })
+    }
+}
+
 /// What machines of a pool are served that read 3.`minor`; none: in the version that there is.
 pub fn served(boots: &Boots<'_>, minor: Option<u8>) -> Result<Served, Unserved> {
     let mut config = boots.spec.get("config").cloned().unwrap_or_else(|| json!({}));
@@ -148,10 +157,12 @@ pub fn served(boots: &Boots<'_>, minor: Option<u8>) -> Result<Served, Unserved> 
     let booted = Booted::with(boots.pool, boots.config, boots.digest);
     let booted = booted.joins(boots.kubelet, boots.bootstrap.is_some());
     let booted = serde_json::to_string(&booted).unwrap_or_default();
-    for kind in ["directories", "files", "links"] {
-        if has(&config, kind, BOOTED) {
-            return Err(Unserved::Taken { pool, config: name, path: BOOTED });
-        }
+    if is_taken(&config, &["directories", "files", "links"], BOOTED) {
+        return Err(Unserved::Taken { pool, config: name, path: BOOTED });
+    }
+    // A file that the config has there is written over.
+    if boots.bootstrap.is_some() && is_taken(&config, &["directories", "links"], BOOTSTRAP) {
+        return Err(Unserved::Taken { pool, config: name, path: BOOTSTRAP });
     }
     let path = boots.kubelet.to_owned();
     match beats(&config, boots.kubelet) {
@@ -198,11 +209,6 @@ fn files(config: &mut Value) -> Option<&mut Vec<Value>> {
 
 fn is_at(entry: &Value, path: &str) -> bool {
     entry.get("path").is_some_and(|it| it == path)
-}
-
-fn has(config: &Value, kind: &str, path: &str) -> bool {
-    let list = config.pointer("/storage").and_then(|storage| storage.get(kind)?.as_array());
-    list.into_iter().flatten().any(|it| is_at(it, path))
 }
 
 /// The contents of a file, as text.

@@ -7,8 +7,8 @@ use crate::text::listed;
 use std::fmt;
 use std::time::Duration;
 
-/// Clocks differ by less, in seconds: who served, and who registered. A claim is good for so much longer
-/// than it lasts.
+/// Clocks of API servers, which date claims and nodes, differ by less, in seconds. A claim is good for so
+/// much longer than it lasts.
 pub const SKEW: u64 = 300;
 
 /// What a node that registered as joining says.
@@ -155,7 +155,8 @@ impl fmt::Display for Held {
             Held::Old(by) => write!(f, "its claim had ended {} before it registered", span(*by)),
             Held::Later(by) => write!(
                 f,
-                "its claim was made {} after it registered: its taint was added later",
+                "its claim was made {} after it registered: its taint was added later, or clocks of API \
+                 servers differ",
                 span(*by)
             ),
             Held::Used(by) => {

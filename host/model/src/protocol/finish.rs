@@ -3,8 +3,8 @@
 use super::act::{Act, Waits};
 use super::guards::Guards;
 use super::lease::Holder;
-use super::order::{Disrupts, Operation, Order, Phase, Stage};
-use super::seen::{Cordon, Seen};
+use super::order::{Config, Disrupts, Operation, Order, Phase, Report, Stage};
+use super::seen::{Cordon, Seen, Wanted};
 use super::slots::Slot;
 use super::terms::Terms;
 use super::upkeep::{held, lease_for, taken_by_another};
@@ -72,12 +72,31 @@ fn release_slot<G: Guards>(seen: &Seen, slot: Slot) -> Act {
 
 /// Whether an operation has left the node unwell, or found it so and did not change that.
 pub(super) fn is_unwell(seen: &Seen, order: &Order) -> bool {
-    match seen.phase_of(order.operation) {
+    left_unwell(order, seen.report)
+}
+
+fn left_unwell(order: &Order, report: Option<Report>) -> bool {
+    let of_order = report.filter(|report| report.operation == order.operation);
+    match of_order.map(|report| report.phase) {
         _ if order.stage == Stage::Closed => order.unwell,
         Some(Phase::Degraded) => true,
         Some(Phase::Done | Phase::WentBack) => false,
         _ => order.unwell,
     }
+}
+
+/// What is wanted of a node whose turn is said to be, for its newest config. Whoever said so may not
+/// know yet that it has that by now. Where an operation left it unwell, its disk may be another one
+/// than it says: it is brought there all the same.
+pub fn wanted(
+    turn: Option<Disrupts>,
+    newest: Config,
+    has_it: bool,
+    (order, report): (Option<&Order>, Option<Report>),
+) -> Option<Wanted> {
+    let is_due = !has_it || order.is_some_and(|order| left_unwell(order, report));
+    let disrupts = turn.filter(|_| is_due)?;
+    Some(Wanted { config: newest, disrupts })
 }
 
 /// Whether the node proved itself, or nothing was done to it.

@@ -36,6 +36,7 @@ mod tests {
             order: Order::default(),
             no_canary: None,
             no_order: None,
+            left_with_slot: Vec::new(),
         };
         let node = |state, paused| Node {
             name: "a".to_owned(),

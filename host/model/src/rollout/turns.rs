@@ -31,6 +31,8 @@ pub struct Pool {
     pub no_canary: Option<String>,
     /// Why nobody knows which of its nodes come last, in a sentence.
     pub no_order: Option<String>,
+    /// Nodes that are none of its own any more, and keep one of its slots of nodes that are down.
+    pub left_with_slot: Vec<String>,
 }
 
 /// Whose turn it is.
@@ -96,14 +98,9 @@ impl<'n> Now<'n> {
         };
         let softly =
             |node: &Node| matches!(node.state, State::UnderWay(it) if !it.drains() && !node.lost);
-        Now {
-            pool,
-            nodes,
-            budget,
-            down: of(&Node::is_down),
-            softly: of(&softly),
-            begun: of(&Node::is_under_way),
-        }
+        let mut down: Vec<&str> = of(&Node::is_down);
+        down.extend(pool.left_with_slot.iter().map(String::as_str));
+        Now { pool, nodes, budget, down, softly: of(&softly), begun: of(&Node::is_under_way) }
     }
 
     fn begins(&mut self, node: &'n Node, disrupts: Disrupts) {
@@ -140,8 +137,10 @@ impl<'n> Now<'n> {
         let failed = self.all_but(node, Node::has_failed);
         let went_back = self.all_but(node, |it| it.went_back);
         let step_failed = self.all_but(node, Node::stops_its_plan);
+        let halts = failed.count() >= self.pool.halt_after.max(1);
         match () {
-            () if failed.count() >= self.pool.halt_after.max(1) => Some(Why::Halted(failed)),
+            // One that is begun again by itself failed too: each of several would wait for the others.
+            () if halts && !node.unwell => Some(Why::Halted(failed)),
             // However many may fail.
             () if went_back.count() > 0 => Some(Why::WentBack(went_back)),
             // What boots anyway runs no such step.
@@ -167,10 +166,12 @@ impl<'n> Now<'n> {
     /// The control plane goes one at a time, while all its others are Ready. One that failed keeps
     /// its slot.
     fn control_plane(&self, node: &Node) -> Option<Why> {
-        let others = |it: &Node| {
+        let is_waited_for = |it: &Node| {
             !it.ready || it.state == State::Failed || self.begun.contains(&it.name.as_str())
         };
-        let others = self.all_but(node, others);
+        let others = self.nodes.iter().filter(|it| it.name != node.name && is_waited_for(it));
+        let others = others.map(|it| &it.name).chain(&self.pool.left_with_slot);
+        let others = Few::of(others.map(String::as_str));
         (others.count() > 0).then_some(Why::ControlPlane(others))
     }
 
@@ -179,6 +180,10 @@ impl<'n> Now<'n> {
             let most = soft_limit(self.pool.succeeded, self.pool.soft_limit);
             return (self.softly.len() >= most)
                 .then(|| Why::Wave(Few::of(self.softly.iter().copied())));
+        }
+        // It is down already, and begins in its slot.
+        if node.has_slot && node.unwell {
+            return None;
         }
         let name = node.name.as_str();
         let down: Vec<&str> = self.down.iter().copied().filter(|other| *other != name).collect();

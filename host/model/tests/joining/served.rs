@@ -121,6 +121,8 @@ fn what_cannot_be_served_is_said_with_what_to_do() {
         |path: &str| json!({"path": path, "contents": {"source": format!("data:,EXTRA={flag}")}});
     let unit = |unit: Value| json!({"units": [unit]});
     let named = |contents: &str| unit(json!({"name": "kubelet.service", "contents": contents}));
+    let underscores = exec.replace(flag, &flag.replace("-with-taints", "_with_taints"));
+    let elsewhere = "[Service]\nEnvironmentFile=-/opt/kubelet.env\nEnvironmentFile=%h/kubelet/*\n";
     let drop_in = json!({"name": "kubelet.service", "dropins": [{"name": "20-a.conf",
         "contents": format!("[Service]\nEnvironment=\"EXTRA={flag}\"\n")}]});
     let comment = format!("[Service]\n# {flag}\nExecStart=/usr/bin/kubelet\n");
@@ -152,6 +154,25 @@ fn what_cannot_be_served_is_said_with_what_to_do() {
             vec![environment("/etc/sysconfig/kubelet")],
             Some("file /etc/sysconfig/kubelet"),
         ),
+        (
+            "kubeadm's",
+            json!({}),
+            vec![environment("/var/lib/kubelet/kubeadm-flags.env")],
+            Some("file /var/lib/kubelet/kubeadm-flags.env"),
+        ),
+        (
+            "an environment elsewhere",
+            named(elsewhere),
+            vec![environment("/opt/kubelet.env")],
+            Some("file /opt/kubelet.env"),
+        ),
+        (
+            "what a name without a beginning may be",
+            named(elsewhere),
+            vec![environment("/opt/a")],
+            None,
+        ),
+        ("underscores", named(&underscores), vec![], Some("unit kubelet.service")),
         ("what nobody reads", named(reads), vec![environment("/etc/kubelet/other")], None),
         ("a comment", named(&comment), vec![], None),
         ("what never starts", unit(masked), vec![], None),
@@ -166,6 +187,26 @@ fn what_cannot_be_served_is_said_with_what_to_do() {
             error.contains(says) && error.contains("spec.nodeTaints") && error.contains("infra")
         };
         assert!(says.map_or(error.is_none(), is_said), "{what}: {error:?}");
+    }
+    // Ignition takes a file neither beside something else at its path nor below a link.
+    let link = |path: &str| json!({"path": path, "target": "/opt/a"});
+    for (kind, node, bootstrap, path) in [
+        ("links", link(BOOTSTRAP), Some("users: []"), Some(BOOTSTRAP)),
+        ("links", link("/etc/kubernetes"), Some("users: []"), Some(BOOTSTRAP)),
+        ("directories", json!({"path": BOOTSTRAP}), Some("users: []"), Some(BOOTSTRAP)),
+        ("links", link(BOOTSTRAP), None, None),
+        ("links", link("/etc/kube"), Some("users: []"), None),
+        ("links", link("/etc/tread"), None, Some(BOOTED)),
+    ] {
+        let mut spec = arguments.object["spec"].clone();
+        spec["config"]["storage"][kind] = json!([node]);
+        let boots = Boots { spec: &spec, ..of(&arguments, bootstrap) };
+        let error = served(&boots, None).err();
+        assert!(error.as_ref().is_none_or(|why| !why.lacks_room()), "{error:?}");
+        let says = path.map(|path| format!("of pool infra has something at {path}"));
+        let error = error.map(|why| why.to_string());
+        let is_said = |says: &String| error.as_ref().is_some_and(|it| it.contains(says));
+        assert!(says.as_ref().map_or(error.is_none(), is_said), "{kind} {node}: {error:?}");
     }
     let mut spec = arguments.object["spec"].clone();
     spec["config"]["kernelArguments"] = json!({"shouldExist": ["quiet"]});

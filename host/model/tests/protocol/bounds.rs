@@ -26,6 +26,8 @@ pub(crate) struct Bounds {
     pub(crate) drift: bool,
     /// How many newer configs come.
     pub(crate) newer: u8,
+    /// How often the newest config is taken back, for the one before.
+    pub(crate) taken_back: u8,
     /// How often somebody else takes a Lease.
     pub(crate) others: u8,
     /// How often a step, a boot or a proof fails.
@@ -74,6 +76,7 @@ impl Bounds {
             leases_end: true,
             drift: false,
             newer: 0,
+            taken_back: 0,
             others: 0,
             failures: 0,
             retries: 0,
@@ -122,6 +125,7 @@ impl Bounds {
             nodes: List::of(self.pools.iter().map(node)),
             replicas: List::of(std::iter::repeat_n(Replica::Idle, self.replicas)),
             newest: 1,
+            taken_back: self.taken_back,
             others_come: self.others,
             failures: self.failures,
             retries: self.retries,

@@ -131,6 +131,12 @@ fn newer_configs_come() {
 }
 
 #[test]
+fn a_config_is_taken_back_that_failed_on_a_node() {
+    holds(&Bounds { taken_back: 1, failures: 1, retries: 1, ..one(1, Disrupts::Reboot) });
+    holds(&Bounds { taken_back: 1, failures: 2, retries: 1, ..one(1, Disrupts::Softly) });
+}
+
+#[test]
 fn orders_come_late_and_agents_die() {
     holds(&Bounds { late_orders: true, agent_crashes: 2, ..one(2, Disrupts::Reboot) });
     holds(&Bounds { late_orders: true, newer: 1, agent_crashes: 1, ..one(2, Disrupts::Softly) });

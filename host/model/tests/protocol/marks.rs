@@ -8,7 +8,7 @@ use tread_model::digest::Digest;
 use tread_model::protocol::{
     Act, Config, Cordon, Disrupts, HeldBy, Holder, Lease, Limits, NotNow, Operation, Order, Phase,
     Question, Report, Seen, Slot, Slots, Stage, Stamp, Terms, Time, Version, Versions, Waits,
-    Wanted, What, lease_to_join, next, permit,
+    Wanted, What, lease_to_join, next, permit, wanted,
 };
 
 const NEW: Config = Config(Digest([1; 32]));
@@ -409,6 +409,27 @@ fn a_node_that_failed_is_tried_again_without_giving_its_slot_back() {
     assert!(matches!(next(&left, &Terms::default()), Act::ReleaseLease { .. }));
     let left = Seen { lease: None, ..left };
     assert_eq!(next(&left, &Terms::default()), Act::Degrade);
+}
+
+#[test]
+fn what_a_node_says_that_it_has_is_wanted_again_only_where_an_operation_left_it_unwell() {
+    let boots = Some(Disrupts::Reboot);
+    for (stage, phase, unwell, expected) in [
+        (Stage::Go, Phase::Degraded, false, true),
+        (Stage::Closed, Phase::TurnedBack, true, true),
+        (Stage::Go, Phase::Done, true, false),
+        (Stage::Go, Phase::WentBack, true, false),
+        (Stage::Closed, Phase::Done, false, false),
+    ] {
+        let seen = under_way(Disrupts::Reboot, phase);
+        let order = Order { stage, unwell, ..seen.order.unwrap() };
+        let of_order = (Some(&order), seen.report);
+        let wants = |turn, has_it| wanted(turn, NEW, has_it, of_order);
+        assert_eq!(wants(boots, true).is_some(), expected, "{stage:?} {phase:?}");
+        assert_eq!(wants(boots, false), Some(Wanted { config: NEW, disrupts: Disrupts::Reboot }));
+        assert_eq!((wants(None, true), wants(None, false)), (None, None), "it is not its turn");
+    }
+    assert_eq!(wanted(boots, NEW, true, (None, None)), None);
 }
 
 #[test]

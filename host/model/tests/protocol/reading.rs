@@ -200,9 +200,11 @@ impl World {
         let halted = self.nodes.iter().any(|it| it.pool == node.pool && failed(it));
         let again = node.slot.map(|slot| slot.op) != node.order.map(|order| order.op);
         let may = if degraded { self.retries > 0 || again } else { !halted };
-        let goes = node.known != self.newest && may;
         let disrupts = if degraded { p::Disrupts::Reboot } else { bounds.disrupts };
-        goes.then(|| p::Wanted { config: config(self.newest), disrupts })
+        let has_it = node.known == self.newest;
+        let (order, report) = (node.order.map(Order::read), node.report.map(Report::read));
+        let of_order = (order.as_ref(), report);
+        p::wanted(may.then_some(disrupts), config(self.newest), has_it, of_order)
     }
 
     /// What tread does next, by what was seen.

@@ -202,6 +202,7 @@ pub(crate) struct World {
     /// The newest config.
     pub(crate) newest: u8,
     /// How often what may still happen.
+    pub(crate) taken_back: u8,
     pub(crate) others_come: u8,
     pub(crate) failures: u8,
     pub(crate) retries: u8,

@@ -55,6 +55,12 @@ impl Steps<'_> {
             next.newest += 1;
             self.add(false, || "a newer config comes".to_owned(), next);
         }
+        if world.taken_back > 0 && world.newest > 0 {
+            let mut next = *world;
+            next.newest -= 1;
+            next.taken_back -= 1;
+            self.add(false, || "the newest config is taken back".to_owned(), next);
+        }
         Ok(())
     }
 

@@ -37,6 +37,8 @@ struct PoolText {
     first: FirstText,
     no_canary: Option<String>,
     no_order: Option<String>,
+    #[serde(default)]
+    left_with_slot: Vec<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -162,6 +164,7 @@ fn whose_turn_it_is_is_as_the_cases_say() {
             },
             no_canary: text.no_canary,
             no_order: text.no_order,
+            left_with_slot: text.left_with_slot,
         };
         let nodes: Vec<Node> = nodes.into_iter().map(NodeText::node).collect();
         let all = text.all.unwrap_or(100);
@@ -222,6 +225,7 @@ fn of_thousands_of_nodes_that_are_waited_for_a_few_are_named() {
         order: Order::default(),
         no_canary: None,
         no_order: None,
+        left_with_slot: Vec::new(),
     };
     let turns = turns(&pool, &nodes, Budget { all: 100, down_elsewhere: 0 });
     assert_eq!((turns.next.len(), turns.waits.len()), (0, EACH));

@@ -14,7 +14,7 @@ use tread_cluster::boot_images::gather::gather;
 use tread_cluster::boot_images::kinds::CATALOGUE_NAMESPACE;
 use tread_cluster::boot_images::machine::{Key, Machine};
 use tread_cluster::boot_images::report::{Report, boots, name_of, remedy_of, report};
-use tread_console::exit::Exit;
+use tread_console::exit::{Exit, unless_nobody_reads};
 use tread_console::print::{json, line, warn, yaml};
 use tread_console::table;
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
@@ -161,7 +161,7 @@ fn in_few_words(waits: &[(String, Failed)], namespace: &str) -> Vec<String> {
         let more = and_more(forbidden.len(), 1);
         said.push(format!(
             "you may not read {name}{more}, by which boot images are judged: an admin can bind the \
-             ClusterRole tread.{namespace} to you"
+             ClusterRole tread-read.{namespace} to you"
         ));
     }
     said.extend(others.iter().take(NAMED).map(|(name, failed)| format!("{name}: {failed}")));
@@ -173,19 +173,24 @@ fn in_few_words(waits: &[(String, Failed)], namespace: &str) -> Vec<String> {
 
 fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
     let Known { report, whole, .. } = wait_for(known(asked))?;
+    unless_nobody_reads(print(&report, asked.listing.output, out))?;
+    Ok(if whole { Exit::Done } else { Exit::Error })
+}
+
+fn print(report: &Report, output: ListOutput, out: &mut impl Write) -> Result<()> {
     let rows: Vec<_> = report.resources.iter().map(|it| &it.shown).collect();
     let value = || {
         json!({
             "items": rows,
             "leftOut": report.left_out,
-            "verdict": checked(&report, report.running, &report.verdict),
+            "verdict": checked(report, report.running, &report.verdict),
         })
     };
-    match asked.listing.output {
+    match output {
         ListOutput::Json => json(out, &value())?,
         ListOutput::Yaml => yaml(out, &value())?,
         ListOutput::Human | ListOutput::Wide => {
-            let wide = asked.listing.output == ListOutput::Wide;
+            let wide = output == ListOutput::Wide;
             let mut heads = vec!["RESOURCE", "VERSION", "KNOWN BY", "STREAM", "VERDICT", "REASON"];
             heads.extend(wide.then_some(["KIND", "IMAGE"]).into_iter().flatten());
             let cells = rows.iter().map(|it| {
@@ -211,13 +216,13 @@ fn list(asked: &Asked, out: &mut impl Write) -> Result<Exit> {
             if !(rows.is_empty() && report.left_out.is_empty()) {
                 writeln!(out)?;
             }
-            writeln!(out, "{}", line(&sentence(&report, &report.verdict, report.running)))?;
+            writeln!(out, "{}", line(&sentence(report, &report.verdict, report.running)))?;
             if let Some(theirs) = report.theirs() {
                 writeln!(out, "{}", line(&theirs))?;
             }
         }
     }
-    Ok(if whole { Exit::Done } else { Exit::Error })
+    Ok(())
 }
 
 fn sentence(report: &Report, verdict: &Verdict, to: Option<Release>) -> String {
@@ -252,21 +257,30 @@ fn check(to: Option<Release>, asked: &Asked, out: &mut impl Write) -> Result<Exi
     let Known { report, .. } = wait_for(known(asked))?;
     let to = to.or(report.running);
     let verdict = report.to(to);
-    match asked.listing.output {
-        ListOutput::Json => json(out, &checked(&report, to, &verdict))?,
-        ListOutput::Yaml => yaml(out, &checked(&report, to, &verdict))?,
-        ListOutput::Human | ListOutput::Wide => {
-            writeln!(out, "{}", line(&sentence(&report, &verdict, to)))?;
-            if let Some(theirs) = report.theirs() {
-                writeln!(out, "{}", line(&theirs))?;
-            }
-        }
-    }
+    unless_nobody_reads(print_checked((&report, to, &verdict), asked.listing.output, out))?;
     Ok(match verdict.outcome {
         Outcome::Passes | Outcome::Warns => Exit::Done,
         Outcome::Waits => Exit::Error,
         Outcome::Blocks => Exit::TooDisruptive,
     })
+}
+
+fn print_checked(
+    (report, to, verdict): (&Report, Option<Release>, &Verdict),
+    output: ListOutput,
+    out: &mut impl Write,
+) -> Result<()> {
+    match output {
+        ListOutput::Json => json(out, &checked(report, to, verdict))?,
+        ListOutput::Yaml => yaml(out, &checked(report, to, verdict))?,
+        ListOutput::Human | ListOutput::Wide => {
+            writeln!(out, "{}", line(&sentence(report, verdict, to)))?;
+            if let Some(theirs) = report.theirs() {
+                writeln!(out, "{}", line(&theirs))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn checked(report: &Report, to: Option<Release>, verdict: &Verdict) -> serde_json::Value {
@@ -399,7 +413,7 @@ mod tests {
             in_few_words(&of(17, &forbidden), "tread-system"),
             [
                 "you may not read kind-0.example and 16 more, by which boot images are judged: an admin \
-              can bind the ClusterRole tread.tread-system to you"
+              can bind the ClusterRole tread-read.tread-system to you"
             ]
         );
         let said = in_few_words(&of(5, &other), "tread-system");

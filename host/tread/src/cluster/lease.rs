@@ -198,7 +198,7 @@ fn of(command: &LeaseCommand, mut out: &mut impl Write) -> Result<ExitCode> {
             let hand = named(&taking.who).await?;
             let reason = taking.reason.as_deref();
             match waiting::acquire(&hand, node, *lasts, reason, taking.wait).await {
-                Ok(got) => {
+                Ok((got, _)) => {
                     writeln!(
                         out,
                         "{node} is held by {} until {}",
@@ -224,7 +224,7 @@ fn of(command: &LeaseCommand, mut out: &mut impl Write) -> Result<ExitCode> {
             hand.holder = hold::holder(&hand.holder)?;
             let reason = taking.reason.as_deref();
             match waiting::acquire(&hand, node, *lasts, reason, taking.wait).await {
-                Ok(_) => hold::run(&hand, node, *lasts, command).await,
+                Ok((_, asked)) => hold::run(&hand, node, (asked, *lasts), command).await,
                 Err(why) => not_taken(&hand, node, why).map(|_| ExitCode::from(hold::NOT_RUN)),
             }
         }),

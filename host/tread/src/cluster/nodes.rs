@@ -4,7 +4,7 @@ mod live;
 mod row;
 
 use super::connect::{ClusterArgs, cluster, wait_for};
-use super::rollouts::{Known, Watching, chosen, clock, known};
+use super::rollouts::{Known, Watching, chosen, clock, known, warn_of_operator};
 use crate::render::output::ListOutput;
 use anyhow::Result;
 use clap::Args;
@@ -74,6 +74,7 @@ pub fn run(args: &NodesArgs, out: &mut impl Write) -> Result<Exit> {
             let cluster = cluster(&args.cluster).await?;
             let mut watching = Watching::begin(cluster, &args.lease_namespace, None).await?;
             is_known(pool, &watching.known)?;
+            warn_of_operator(&watching.cluster).await;
             let mut view = View::new(args.output);
             loop {
                 view.show(out, rows(&watching.known, watching.clock.now(), pool))?;
@@ -86,6 +87,7 @@ pub fn run(args: &NodesArgs, out: &mut impl Write) -> Result<Exit> {
         let clock = clock(&cluster).await?;
         let known = known(&cluster, &args.lease_namespace).await?;
         is_known(pool, &known)?;
+        warn_of_operator(&cluster).await;
         Ok(rows(&known, clock.now(), pool))
     })?;
     match args.output {

@@ -55,12 +55,7 @@ pub(super) fn plan(
     for blocker in &status.drain_blockers {
         blocks(out, blocker)?;
     }
-    left_out(
-        out,
-        "  ",
-        status.drain_blockers_left_out,
-        "PodDisruptionBudgets allow no disruption",
-    )?;
+    left_out(out, "  ", status.drain_blockers_left_out, "PodDisruptionBudgets may block a drain")?;
     if let Some(skipped) = &status.drain_skipped {
         writeln!(out, "  {}", says_undrained(skipped))?;
     }

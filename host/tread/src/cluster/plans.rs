@@ -29,8 +29,9 @@ Exit codes:
   2  the command line is wrong, or there is no such pool
 
 PENDING says what a plan waits for: NotRolledOut (its nodes are on their way), NotRendered, Paused
-(nothing happens until somebody unpauses the pool), NotKnown (tread was started since, and cannot say);
-stale: its policies or configs have changed since, and it is made again.";
+(nothing happens until somebody unpauses the pool), RolloutPaused (no more nodes are begun until somebody
+resumes it), NotKnown (tread was started since, and cannot say); stale: its policies or configs have
+changed since, and it is made again.";
 
 /// The arguments of `tread plans`.
 #[derive(Debug, Args)]

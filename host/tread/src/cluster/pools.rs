@@ -9,15 +9,16 @@ mod stub;
 
 use super::connect::{ClusterArgs, cluster, wait_for};
 use super::listing::Listing;
+use super::rollouts::NOT_KNOWN;
 use crate::render::output::ListOutput;
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 use said::{machines, stray};
 use serde_json::json;
 use std::io::Write;
-use tread_cluster::membership::gather::{Gathered, POOLS, gather};
+use tread_cluster::membership::gather::{DAEMON_SETS, Gathered, POOLS, gather};
 use tread_cluster::membership::listed::rows;
-use tread_console::exit::Exit;
+use tread_console::exit::{Exit, unless_nobody_reads};
 use tread_console::print::{json, line, warn, yaml};
 use tread_console::table;
 use tread_kube::asking::CallOutcome;
@@ -124,7 +125,7 @@ pub enum PoolsCommand {
 /// Lists, explains or checks.
 pub fn run(args: &PoolsArgs, out: &mut impl Write) -> Result<Exit> {
     match &args.command {
-        None => list(&args.asked, out),
+        None => list(&wait_for(known(&args.asked))?, args.asked.output, out),
         Some(PoolsCommand::Explain { node, asked }) => {
             let gathered = wait_for(known(asked))?;
             explain::run(&gathered, node, asked.output, out)
@@ -156,7 +157,7 @@ pub fn run(args: &PoolsArgs, out: &mut impl Write) -> Result<Exit> {
                 let gathered = known(asked).await?;
                 Ok(check::check(&client, namespace, &gathered).await)
             })?;
-            check::print(&checked, asked.output, out)
+            check::said(&checked, asked.output, out)
         }
     }
 }
@@ -174,6 +175,9 @@ async fn known(asked: &Listing) -> Result<Gathered> {
             CallOutcome::Forbidden => forbidden(what),
             _ => format!("{what} cannot be listed: {failed}"),
         });
+        if *what == DAEMON_SETS {
+            warn(NOT_KNOWN);
+        }
     }
     // What that means for pools they say themselves.
     for (kind, what) in gathered.unreadable.iter().filter(|(kind, _)| *kind != POOLS) {
@@ -192,15 +196,20 @@ async fn known(asked: &Listing) -> Result<Gathered> {
 /// What to do about it.
 fn forbidden(what: &str) -> String {
     format!(
-        "you may not list {what}: an admin can bind the ClusterRole cluster-reader to you, or tread's own, \
-         tread.tread-system unless tread is installed in another namespace"
+        "you may not list {what}: an admin can bind the ClusterRole cluster-reader to you, or tread's \
+         tread-read.NAMESPACE (tread-read.tread-system, unless tread is installed in another namespace)"
     )
 }
 
-fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
-    let gathered = wait_for(known(asked))?;
+fn list(gathered: &Gathered, output: ListOutput, out: &mut impl Write) -> Result<Exit> {
+    unless_nobody_reads(print(gathered, output, out))?;
+    let is_whole = gathered.unlisted.is_empty() && gathered.unreadable.is_empty();
+    Ok(if is_whole { Exit::Done } else { Exit::Error })
+}
+
+fn print(gathered: &Gathered, output: ListOutput, out: &mut impl Write) -> Result<()> {
     let (strays, foretold) = (gathered.strays(), gathered.foretold());
-    let rows = rows(&gathered, &strays);
+    let rows = rows(gathered, &strays);
     let value = || {
         json!({
             "items": rows,
@@ -210,7 +219,7 @@ fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
             "machineSets": foretold.iter().map(machines).collect::<Vec<_>>(),
         })
     };
-    match asked.output {
+    match output {
         ListOutput::Json => json(out, &value())?,
         ListOutput::Yaml => yaml(out, &value())?,
         ListOutput::Human | ListOutput::Wide => {
@@ -255,6 +264,25 @@ fn list(asked: &Listing, out: &mut impl Write) -> Result<Exit> {
             }
         }
     }
-    let is_whole = gathered.unlisted.is_empty() && gathered.unreadable.is_empty();
-    Ok(if is_whole { Exit::Done } else { Exit::Error })
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_console::exit::StandardOutput;
+
+    #[test]
+    fn a_list_that_is_not_whole_ends_with_1_also_if_nobody_reads_it() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut out = StandardOutput(writer);
+        let odd = ("rollouts", "worker: spec.haltAfter: expected a number".to_owned());
+        let part = Gathered { unreadable: vec![odd], ..Gathered::default() };
+        for (gathered, expected) in [(Gathered::default(), Exit::Done), (part, Exit::Error)] {
+            for output in [ListOutput::Human, ListOutput::Json, ListOutput::Yaml] {
+                assert_eq!(list(&gathered, output, &mut out).unwrap(), expected);
+            }
+        }
+    }
 }

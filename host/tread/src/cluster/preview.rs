@@ -2,6 +2,7 @@
 //! service there would say.
 
 use super::connect::{cluster, in_words, wait_for};
+use super::rollouts::NOT_KNOWN;
 use super::waiting::{may_not_read, until_ready};
 use super::{beyond, objects};
 use crate::plan::args::{PlanArgs, PlanOutput};
@@ -16,19 +17,20 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use tokio::sync::watch;
 use tread_cluster::index;
+use tread_cluster::membership::gather::operator_rolls_out;
 use tread_cluster::plans::{self, Blockers, NotKnown, Previewer, Retention};
 use tread_cluster::policies::current::Published;
 use tread_cluster::policies::registry;
 use tread_cluster::policies::snapshot::Room;
 use tread_cluster::previews::{Cluster, Described, Edit, describe};
-use tread_console::exit::{Exit, UsageError};
+use tread_console::exit::{Exit, UsageError, unless_nobody_reads};
 use tread_console::inputs;
 use tread_console::print::{json, line, warn, yaml};
 use tread_console::table;
 use tread_engine::limits::Limits;
 use tread_kube::api::disruption_plan::Cause;
 use tread_kube::api::{POOL_KIND, Rollout};
-use tread_kube::asking::{self, Call, CallOutcome};
+use tread_kube::asking::{self, Call, CallOutcome, Failed};
 use tread_kube::events::Events;
 use tread_kube::leadership::Leading;
 use tread_kube::metrics::Metrics;
@@ -90,7 +92,7 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
         }
     })?;
     let Answer { pools, notes } = all;
-    print(args, &pools, &notes, out)?;
+    unless_nobody_reads(print(args, &pools, &notes, out))?;
     let mut plans = pools.iter().flat_map(OfPool::plans);
     let unknown = plans.find_map(|plan| Some((plan, not_planned(plan)?)));
     if let Some((plan, why)) = unknown {
@@ -113,21 +115,32 @@ pub fn run(args: &PlanArgs, out: &mut impl Write) -> Result<Exit> {
     })
 }
 
-/// Whether tread rolls out in this cluster: then there are Rollouts.
+/// Whether tread rolls out in this cluster: then there are Rollouts, which stay there when it goes back to
+/// advising, and no daemon of OpenShift's.
 async fn rolls_out(client: &Client) -> Result<bool> {
+    let metrics = Metrics::new();
+    let unknown = |failed: &Failed| {
+        anyhow!("whether tread rolls out here cannot be found out: {}", in_words(failed))
+    };
     let api: Api<Rollout> = Api::all(client.clone());
     let call = Call::new("list", "rollouts");
-    match asking::ask(&Metrics::new(), call, api.list_metadata(&ListParams::default().limit(1)))
-        .await
-    {
-        Ok(found) => Ok(!found.items.is_empty()),
+    let first = ListParams::default().limit(1);
+    match asking::ask(&metrics, call, api.list_metadata(&first)).await {
+        Ok(found) if found.items.is_empty() => return Ok(false),
+        Ok(_) => {}
         // Where it does, whoever may read plans may read these too.
         Err(failed) if matches!(failed.outcome, CallOutcome::Gone | CallOutcome::Forbidden) => {
+            return Ok(false);
+        }
+        Err(failed) => return Err(unknown(&failed)),
+    }
+    match operator_rolls_out(client, &metrics).await {
+        Ok(by_operator) => Ok(!by_operator),
+        Err(failed) if failed.outcome == CallOutcome::Forbidden => {
+            warn(&format!("{NOT_KNOWN}: {failed}"));
             Ok(false)
         }
-        Err(failed) => {
-            Err(anyhow!("whether tread rolls out here cannot be found out: {}", in_words(&failed)))
-        }
+        Err(failed) => Err(unknown(&failed)),
     }
 }
 

@@ -6,7 +6,7 @@ mod stop;
 
 use super::connect::{ClusterArgs, cluster, wait_for};
 use super::listing::Listing;
-use super::rollouts::{chosen, progress, rollouts};
+use super::rollouts::{chosen, progress, rollouts, warn_of_operator};
 use anyhow::Result;
 use change::{Request, make};
 use clap::{Args, Subcommand};
@@ -113,7 +113,9 @@ pub fn run(command: &RolloutCommand, out: &mut impl Write) -> Result<Exit> {
         RolloutCommand::Status { pool, asked } => {
             let known = wait_for(async {
                 let cluster = cluster(&asked.cluster).await?;
-                progress(&cluster).await
+                let known = progress(&cluster).await?;
+                warn_of_operator(&cluster).await;
+                Ok(known)
             })?;
             status::print(out, &known, pool.as_deref(), asked.output)?;
             Ok(Exit::Done)
@@ -134,9 +136,11 @@ fn change(out: &mut impl Write, pools: &Pools, request: Request) -> Result<Exit>
     wait_for(async {
         let cluster = cluster(&pools.cluster).await?;
         let there = rollouts(&cluster).await?;
-        for name in chosen(&there, &pools.pools)? {
+        let chosen = chosen(&there, &pools.pools)?;
+        for name in chosen {
             make(out, &cluster, &there, &name, request).await?;
         }
+        warn_of_operator(&cluster).await;
         Ok(Exit::Done)
     })
 }

@@ -15,9 +15,11 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tokio::time::Instant;
+use tread_cluster::membership::gather::operator_rolls_out;
 use tread_console::exit::UsageError;
 use tread_console::print::warn;
 use tread_kube::api::node_update::{NEEDS_AGENT, UpdateOrder, UpdatePhase, UpdateStage};
+use tread_kube::api::words::{OPERATORS_DAEMON, OPERATORS_NAMESPACE};
 use tread_kube::api::{NodeUpdate, Rollout};
 use tread_kube::asking::{Call, CallOutcome, Failed};
 use tread_kube::dated;
@@ -117,6 +119,22 @@ fn without_plan(mut update: NodeUpdate) -> NodeUpdate {
         order.plan = None;
     }
     update
+}
+
+/// What is told where nobody may see whether OpenShift's daemon is there.
+pub(super) const NOT_KNOWN: &str = "who rolls out here is not known, and it is told as where OpenShift's \
+    operator does";
+
+/// Warns where OpenShift's operator rolls out: what tread left there says nothing of nodes any more. To whoever
+/// may not see that, nothing is said of it.
+pub(super) async fn warn_of_operator(cluster: &Cluster) {
+    let found = operator_rolls_out(&cluster.client, &Metrics::new()).await;
+    if found.is_ok_and(|by_operator| by_operator) {
+        warn(&format!(
+            "the DaemonSet {OPERATORS_DAEMON} is in {OPERATORS_NAMESPACE}: OpenShift's operator rolls out, tread \
+             does nothing on any node, and nobody follows its Rollouts; `tread plans` says what is about to happen"
+        ));
+    }
 }
 
 /// How far nodes and pools are, once.

@@ -133,7 +133,8 @@ pub(super) fn may_not_read(forbidden: &[(String, Failed)]) -> String {
     let said: Vec<&str> = forbidden.iter().map(|(said, _)| said.as_str()).collect();
     let mut text = format!(
         "you may not read what tread reads, which `tread plan -f` plans with: an admin can bind \
-         tread's ClusterRole (tread.NAMESPACE) to you; `tread plans` and warnings need no such rights:\n  {}",
+         tread's ClusterRole tread-read.NAMESPACE to you, which only reads; `tread plans` and warnings need no \
+         such rights:\n  {}",
         said.join("\n  ")
     );
     let mut ask: Vec<String> = forbidden.iter().filter_map(|(_, failed)| failed.can_i()).collect();

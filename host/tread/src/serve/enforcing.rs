@@ -141,8 +141,8 @@ impl tread_front::http::Agents for Answers {
     }
 
     fn permit(&self, node: &OfNode, ask: Ask) -> BoxFuture<'static, Answer> {
-        let (agents, node) = (self.0.clone(), node.name.clone());
-        async move { agents.permit(&node, &ask).await }.boxed()
+        let (agents, node) = (self.0.clone(), node.clone());
+        async move { agents.permit(&node.name, node.uid.as_deref(), &ask).await }.boxed()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Help, and manners towards whoever reads the output.
 
 use crate::configs::{config, files, samples};
-use crate::support::{Bench, run};
+use crate::support::{Bench, run, unread};
 use serde_json::{Value, json};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Every command with its subcommands, as the help lists them.
 fn commands(bench: &Bench) -> Vec<Vec<String>> {
@@ -131,15 +131,6 @@ fn the_examples_of_the_help_are_command_lines_that_tread_takes() {
         }
     }
     assert!(ran >= 10, "{ran} examples were found");
-}
-
-/// Runs it with an output that nobody reads.
-fn unread(mut command: Command) -> (i32, String) {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let child = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn();
-    let output = child.unwrap().wait_with_output().unwrap();
-    (output.status.code().unwrap_or(-1), String::from_utf8(output.stderr).unwrap())
 }
 
 #[test]

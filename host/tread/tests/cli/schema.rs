@@ -421,6 +421,7 @@ fn of_what_is_added_or_removed_all_is_told_that_is_not_the_default() {
         "systemd": {"units": [
             unit("chronyd.service", "enabled", true),
             unit("crond.service", "enabled", false),
+            unit("dnsmasq.service", "mask", false),
             unit("sshd.service", "mask", true),
             {"name": "plain.service", "contents": "[Unit]\n"},
         ]},
@@ -431,6 +432,7 @@ fn of_what_is_added_or_removed_all_is_told_that_is_not_the_default() {
         ("file:/etc/plain", vec![]),
         ("unit:chronyd.service", vec![("enabled", "enabled")]),
         ("unit:crond.service", vec![("enabled", "disabled")]),
+        ("unit:dnsmasq.service", vec![("masked", "unmasked")]),
         ("unit:plain.service", vec![]),
         ("unit:sshd.service", vec![("masked", "yes")]),
     ];

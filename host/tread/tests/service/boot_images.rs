@@ -142,7 +142,7 @@ fn where_there_is_nothing_to_judge_or_nothing_may_be_read_it_is_said() {
         let err = String::from_utf8_lossy(&ran.stderr);
         assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(1), &b""[..]), "{err}");
         assert!(
-            err.contains(" more, by which") && err.contains("ClusterRole tread.tread-"),
+            err.contains(" more, by which") && err.contains("ClusterRole tread-read.tread-"),
             "{err}"
         );
         assert_eq!(err.lines().count(), 1, "{err}");

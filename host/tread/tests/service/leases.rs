@@ -2,9 +2,10 @@
 
 use crate::replica::with_nodes;
 use crate::story::{tread, written};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
-use tread_test_bed::{ControlPlane, eventually};
+use tread_test_bed::{ControlPlane, Part, eventually};
 
 const LEASE: [&str; 4] = ["-n", "medik8s-leases", "lease", "node-node-0"];
 
@@ -185,4 +186,41 @@ async fn a_command_is_told_to_end_when_its_lease_was_removed_behind_its_back() {
     cluster.kubectl(&[&["delete"], &LEASE[..]].concat());
     assert_eq!(holds.wait().unwrap().code(), Some(125));
     assert_eq!(cluster.listed("node-0"), Value::Null, "what it took again is given back");
+}
+
+#[tokio::test]
+async fn a_command_is_told_to_end_before_its_lease_does_when_nobody_answers() {
+    let cluster = Cluster::with_nodes();
+    let out = written("hangs.out", "");
+    let mut holds = Command::new(env!("CARGO_BIN_EXE_tread"));
+    cluster.0.prepare(&mut holds);
+    // It says when it was told, and goes on until whoever holds the node is gone.
+    let script = "trap 'date +told:%s%N:' TERM; echo runs; while kill -0 $PPID; do sleep 0.1; done";
+    let mut holds = holds
+        .args(["lease", "hold", "node-0", "--for", "20s", "--", "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&out).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let said = || std::fs::read_to_string(&out).unwrap();
+    eventually("the command runs", async || said().contains("runs").then_some(())).await;
+    let hangs = cluster.0.pause(Part::ApiServer).unwrap();
+    let told: i128 = eventually("the command is told", async || {
+        said().split("told:").nth(1)?.split_once(':')?.0.parse().ok()
+    })
+    .await;
+    // It does not give the Lease back, so that it is seen when that ends.
+    holds.kill().unwrap();
+    holds.wait().unwrap();
+    hangs.resume().unwrap();
+    let lease = [&["get"], &LEASE[..], &["-o", "json"]].concat();
+    let lease = eventually("the API server answers", async || {
+        serde_json::from_str::<Value>(&cluster.0.kubectl(&lease).ok()?.success().ok()?).ok()
+    })
+    .await;
+    let renewed: Timestamp = lease["spec"]["renewTime"].as_str().unwrap().parse().unwrap();
+    let lasts = lease["spec"]["leaseDurationSeconds"].as_i64().unwrap();
+    let ends = renewed.as_nanosecond() + i128::from(lasts) * 1_000_000_000;
+    assert!(told < ends, "told at {told}, and the Lease ends at {ends}");
 }

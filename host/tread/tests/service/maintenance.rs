@@ -6,6 +6,7 @@ use crate::story::{cluster, config, plan, tread, tried, warned, written};
 use crate::support::Bench;
 use serde_json::{Value, json};
 use tread_front::names::PATH;
+use tread_kube::agents::FORM;
 use tread_kube::node_lease;
 use tread_test_bed::{ControlPlane, eventually};
 
@@ -146,7 +147,7 @@ async fn a_rollout_that_goes_on_warns_of_nodes_that_somebody_has_and_none_is_due
     does(&["cordon", "node-0"]);
     does(&["annotate", "node", "node-1", "tread.dev/paused=true"]);
     for node in ["node-0", "node-1"] {
-        let says = json!({"status": {"current": target}}).to_string();
+        let says = json!({"status": {"current": target, "form": FORM}}).to_string();
         let says = ["patch", "nup", node, "--subresource=status", "--type=merge", "-p", &says];
         eventually("its NodeUpdate is there", async || {
             (plane.kubectl(&says).unwrap().code == 0).then_some(())

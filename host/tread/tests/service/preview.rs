@@ -2,9 +2,13 @@
 
 use crate::replica::installed;
 use crate::story::{cluster, cluster_of_nothing, config, plan, tread, written};
+use crate::support::unread;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::process::Command;
+use tread_kube::api::crds;
+use tread_kube::api::words::{OPERATORS_DAEMON, OPERATORS_NAMESPACE};
 use tread_test_bed::{ControlPlane, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,15 +57,21 @@ async fn several_changes_are_one_rollout_with_the_digest_that_it_has_in_the_clus
     assert_eq!(whole.name_any(), laptop["plans"][0]["name"]);
 }
 
-/// Renders the pool `worker` as OpenShift's operator does, and has it rolled out.
-fn operated(plane: &ControlPlane) {
-    let rendered = json!({
+/// What is rendered for the pool `worker`.
+fn rendered() -> Value {
+    json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
         "metadata": {"name": "rendered-worker-1"},
-        "spec": {"osImageURL": "quay.example/os@sha256:1", "config": {"ignition": {"version": "3.4.0"},
+        "spec": {"config": {"ignition": {"version": "3.4.0"},
             "storage": {"files": [{"path": "/etc/motd", "mode": 0o644, "overwrite": true,
                 "contents": {"source": "data:,hello"}}]}}},
-    });
+    })
+}
+
+/// Renders the pool `worker` as OpenShift's operator does, and has it rolled out.
+fn operated(plane: &ControlPlane) {
+    let mut rendered = rendered();
+    rendered["spec"]["osImageURL"] = json!("quay.example/os@sha256:1");
     settle(plane, "worker", rendered, &["00-worker"]);
 }
 
@@ -246,6 +256,122 @@ async fn a_pipeline_answers_for_its_own_changes_and_not_for_what_was_pending() {
     assert!(out.contains("\n      MachineConfig/60-keys created   none (tread: none)"), "{out}");
     let pending = "  Pending already, and not asked about:\n      MachineConfig/50-a created";
     assert!(out.contains(pending), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_on_a_cluster_fails_also_if_nobody_reads_the_plan() {
+    let plane = installed();
+    let _replica = cluster(&plane).await;
+    // More than is kept back before it is written.
+    let many: Vec<String> =
+        (0..60).map(|it| config(&format!("5-{it}"), &format!("a{it}"), "1")).collect();
+    let file = written("unread.yaml", &many.join("---\n"));
+    for output in ["human", "json", "yaml"] {
+        let args = ["plan", "--max", "restart", "-o", output, "-f", file.to_str().unwrap()];
+        let (code, out, err) = tread(&plane, &args);
+        assert!(code == 3 && out.len() > 8192, "{code}, {} bytes: {err}", out.len());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tread"));
+        plane.prepare(&mut command);
+        command.args(args);
+        let (code, err) = unread(command);
+        assert!(code == 3 && err.contains("more disruptive than --max restart"), "{code}: {err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_going_back_to_advise_a_pipeline_is_judged_by_what_the_operator_will_do() {
+    let plane = installed();
+    let _replica = cluster(&plane).await;
+    // As tread renders it: no MachineConfig has an OS image.
+    settle(&plane, "worker", rendered(), &["00-worker"]);
+    plane.define(&crds::enforcing()).unwrap();
+    left_behind(&plane);
+    let text = "%5Bcrio.runtime%5D%0Alog_level%20%3D%20%22debug%22%0A";
+    let file = written("back.yaml", &config("50-log", "crio/crio.conf.d/01-log", text));
+    let ask = ["plan", "--max", "restart", "-f", file.to_str().unwrap()];
+    // There is nobody else yet who rolls out.
+    let (code, out, err) = tread(&plane, &ask);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.starts_with("Pool worker: reload crio.service\n"), "{out}");
+    let degraded = |expected: i64| {
+        let (code, out, err) = tread(&plane, &["pools", "-o", "json"]);
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        let pools: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(pools["items"][0]["degraded"], expected, "{out}");
+    };
+    degraded(1);
+
+    plane.apply(&operators_daemon().to_string()).unwrap();
+    let (code, out, err) = tread(&plane, &ask);
+    assert_eq!(code, 3, "{out}{err}");
+    assert!(err.contains("by OpenShift's operator; tread would do: reload crio.service"), "{err}");
+    assert!(out.starts_with("Pool worker: drain + reboot\n"), "{out}");
+    // What agents said last counts no more.
+    degraded(0);
+    for args in [&["nodes"][..], &["rollout", "status"], &["rollout", "pause", "worker"]] {
+        let (code, _, err) = tread(&plane, args);
+        assert!(code == 0 && err.contains("nobody follows its Rollouts"), "{args:?}: {err}");
+    }
+
+    // Whoever may not see who rolls out is told so, and what the operator does is what counts.
+    let all_but_apps = [
+        "",
+        "apiextensions.k8s.io",
+        "config.openshift.io",
+        "coordination.k8s.io",
+        "machineconfiguration.openshift.io",
+        "nodemaintenance.medik8s.io",
+        "operator.openshift.io",
+        "policy",
+        "tread.dev",
+    ];
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "looks"}, "rules": [{"apiGroups": all_but_apps, "resources": ["*"],
+            "verbs": ["get", "list", "watch"]}]});
+    plane.apply(&role.to_string()).unwrap();
+    let bind = ["create", "clusterrolebinding", "looks", "--clusterrole=looks", "--user=eve"];
+    plane.kubectl(&bind).unwrap().success().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tread"));
+    plane.impersonate("eve", &[]).unwrap().prepare(&mut command);
+    let output = command.args(ask).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{err}");
+    assert!(err.contains("who rolls out here is not known"), "{err}");
+}
+
+/// What stays of the mode enforce where its definitions are kept: an agent said last that its node
+/// had failed.
+fn left_behind(plane: &ControlPlane) {
+    let uid = ["get", "node", "node-0", "-o", "jsonpath={.metadata.uid}"];
+    let uid = plane.kubectl(&uid).unwrap().success().unwrap();
+    let object = |kind: &str, metadata: Value, spec: Value| {
+        json!({"apiVersion": "tread.dev/v1alpha1", "kind": kind, "metadata": metadata,
+            "spec": spec})
+    };
+    let owner = json!([{"apiVersion": "v1", "kind": "Node", "name": "node-0", "uid": uid}]);
+    let update = json!({"name": "node-0", "ownerReferences": owner});
+    for object in [
+        object("Rollout", json!({"name": "worker"}), json!({})),
+        object("NodeUpdate", update, json!({"pool": "worker"})),
+    ] {
+        plane.apply(&object.to_string()).unwrap();
+    }
+    let status = json!({"status": {"phase": "Degraded",
+        "current": {"name": "rendered-worker-1", "digest": "0"}}});
+    let patch = ["patch", "nup", "node-0", "--subresource=status", "--type=merge", "-p"];
+    let status = status.to_string();
+    let patch = [&patch[..], &[&status]].concat();
+    plane.kubectl(&patch).unwrap().success().unwrap();
+}
+
+/// OpenShift's operator has rolled out since that is there.
+fn operators_daemon() -> Value {
+    let labels = json!({"app": OPERATORS_DAEMON});
+    json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": OPERATORS_DAEMON, "namespace": OPERATORS_NAMESPACE},
+        "spec": {"selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "one", "image": "one"}]}}}})
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -148,27 +148,72 @@ fn is_done(plane: &ControlPlane, node: &str, update: &NodeUpdate) {
     plane.kubectl(&args).unwrap().success().unwrap();
 }
 
-/// What nobody does yet, or what cannot be seen here, with whom it is for.
-const ELSEWHERE: &[(Scope, &str, &[&str])] = &[
-    // A watch lists first; who waits for what is not decided yet by whoever looks at all nodes.
-    (Scope::Cluster, "pods", &["get", "watch"]),
+/// What is done with a kind, and where.
+type Right = (Scope, &'static str, &'static [&'static str]);
+
+/// What the service does of itself, which is seen where machines join it: [`not_done`].
+const OF_THE_SERVICE: &[Right] = &[
+    // A watch lists first.
     (Scope::Cluster, "poddisruptionbudgets", &["watch"]),
     (Scope::Cluster, "daemonsets", &["list", "watch"]),
     (Scope::Cluster, "customresourcedefinitions", &["list", "watch"]),
-    (Scope::Cluster, "machines", &["watch"]),
     // Rendering and pools.
-    (Scope::Cluster, "machineconfigs", &["create", "delete"]),
-    (Scope::Cluster, "machineconfigpools", &["get", "patch"]),
+    (Scope::Cluster, "machineconfigs", &["create"]),
+    (Scope::Cluster, "machineconfigpools", &["patch"]),
     (Scope::Cluster, "machineconfigpools/status", &["patch"]),
-    // Rollouts, and the NodeUpdates of nodes that come and go.
-    (Scope::Cluster, "nodeupdates", &["create", "delete", "list", "patch", "watch"]),
-    (Scope::Cluster, "rollouts", &["create", "get", "list", "watch"]),
+    // Rollouts, and the NodeUpdates of nodes that come.
+    (Scope::Cluster, "nodeupdates", &["create", "list", "watch"]),
+    (Scope::Cluster, "rollouts", &["create", "list", "watch"]),
     (Scope::Cluster, "rollouts/status", &["patch", "update"]),
-    // Machines that boot, and what they are served by.
-    (Scope::Own, "secrets", &["list", "patch", "update", "watch"]),
+    // What machines that boot are served by.
+    (Scope::Own, "secrets", &["list", "watch"]),
     // What agents trust.
-    (Scope::Agents, "configmaps", &["create", "patch", "update"]),
+    (Scope::Agents, "configmaps", &["create", "patch"]),
 ];
+
+/// What is seen at neither place, each with the file and the name of a test that needs it.
+const ELSEWHERE: &[(Right, &str, &str)] = &[
+    (
+        (Scope::Cluster, "machines", &["watch"]),
+        "host/enforce/tests/rollouts/pools.rs",
+        "a_node_that_is_maintained_or_whose_machine_goes_waits_for_that",
+    ),
+    (
+        (Scope::Cluster, "machineconfigs", &["delete"]),
+        "host/enforce/tests/rollouts/tidy.rs",
+        "the_oldest_rendered_configs_that_nobody_names_go_and_what_a_plan_names_or_a_machine_was_served_stays",
+    ),
+    (
+        (Scope::Cluster, "nodeupdates", &["patch"]),
+        "host/enforce/tests/rollouts/moves.rs",
+        "a_node_that_an_admin_moves_gets_the_other_pools_config_in_that_pools_turn",
+    ),
+    // A pool that comes later gets a token, too.
+    (
+        (Scope::Own, "secrets", &["patch"]),
+        "host/tread/tests/service/joining.rs",
+        "a_machine_becomes_a_node_of_its_pool_by_what_tread_prints",
+    ),
+    (
+        (Scope::Own, "secrets", &["update"]),
+        "host/front/tests/admission.rs",
+        "certificates_are_exchanged_while_both_replicas_serve",
+    ),
+];
+
+/// What is not seen of one node.
+fn seen_elsewhere() -> impl Iterator<Item = Right> {
+    OF_THE_SERVICE.iter().copied().chain(ELSEWHERE.iter().map(|(right, ..)| *right))
+}
+
+/// What the service is said to do of itself, and has not done here yet.
+pub fn not_done(plane: &ControlPlane) -> Vec<(Scope, String, String)> {
+    let used = used(plane);
+    let each = |&(scope, resource, verbs): &Right| {
+        verbs.iter().map(move |verb| (scope, resource.to_owned(), (*verb).to_owned()))
+    };
+    OF_THE_SERVICE.iter().flat_map(each).filter(|it| !used.contains(it)).collect()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_something() {
@@ -234,8 +279,8 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
         for verb in grant.verbs {
             let one = (grant.scope, grant.resource.to_owned(), (*verb).to_owned());
             let is_used = used.contains(&one);
-            let is_elsewhere = ELSEWHERE.iter().any(|(scope, resource, verbs)| {
-                (*scope, *resource) == (grant.scope, grant.resource) && verbs.contains(verb)
+            let is_elsewhere = seen_elsewhere().any(|(scope, resource, verbs)| {
+                (scope, resource) == (grant.scope, grant.resource) && verbs.contains(verb)
             });
             match (is_used, is_elsewhere) {
                 (false, false) => idle.insert(one),
@@ -249,13 +294,17 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
 }
 
 #[test]
-fn what_is_needed_elsewhere_is_granted() {
-    for (scope, resource, verbs) in ELSEWHERE {
-        for verb in *verbs {
+fn what_is_needed_elsewhere_is_granted_and_has_a_test_that_needs_it() {
+    for (scope, resource, verbs) in seen_elsewhere() {
+        for verb in verbs {
             let is_granted = enforcing().iter().any(|grant| {
-                (grant.scope, grant.resource) == (*scope, *resource) && grant.verbs.contains(verb)
+                (grant.scope, grant.resource) == (scope, resource) && grant.verbs.contains(verb)
             });
             assert!(is_granted, "{verb} {resource} {scope:?}");
         }
+    }
+    for (_, file, test) in ELSEWHERE {
+        let text = std::fs::read_to_string(crate::support::tree().join(file)).unwrap();
+        assert!(text.contains(&format!("fn {test}(")), "{test} in {file}");
     }
 }

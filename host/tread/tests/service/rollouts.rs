@@ -3,6 +3,7 @@
 
 use crate::replica::{NODES, apply, with_nodes};
 use crate::story::{tread, written};
+use crate::support::{Bench, unread};
 use nix::pty::{Winsize, openpty};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -347,6 +348,28 @@ fn a_pool_is_paused_resumed_and_retried_by_what_an_admin_says() {
     }
 }
 
+#[test]
+fn all_pools_are_paused_also_if_nobody_reads_on() {
+    let cluster = Cluster::with_pools();
+    let ended = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tread"));
+        cluster.0.prepare(&mut command);
+        command.args(args);
+        unread(command)
+    };
+    let are_paused =
+        || ["infra", "worker"].map(|pool| cluster.get("rollout", pool)["spec"]["paused"] == true);
+    assert_eq!(ended(&["rollout", "pause", "--all"]), (0, String::new()));
+    assert_eq!(are_paused(), [true; 2]);
+    assert_eq!(ended(&["rollout", "resume", "--all"]), (0, String::new()));
+    assert_eq!(are_paused(), [false; 2]);
+    // Whoever waits for the end by the exit code is not told that it came.
+    cluster.orders("node-0", OPERATION, "Go");
+    let stop = ["rollout", "stop", "--timeout", "0s"];
+    assert_eq!(ended(&stop), (3, String::new()));
+    assert_eq!(are_paused(), [true; 2]);
+}
+
 #[tokio::test]
 async fn a_stop_waits_until_nothing_is_under_way_and_no_lease_and_cordon_is_left() {
     let cluster = Cluster::with_pools();
@@ -484,6 +507,27 @@ fn who_may_look_and_not_write_is_told_what_to_ask_for() {
         assert_eq!(code, Some(1), "{err}");
         assert!(err.contains("`kubectl auth can-i patch rollouts.tread.dev`"), "{verb}: {err}");
     }
+}
+
+#[test]
+fn the_role_for_laptops_is_enough_to_look_where_tread_rolls_out() {
+    const ROLE: &str = "tread-read.tread-system";
+    let cluster = Cluster::with_pools();
+    let args = ["manifests", "--mode=enforce", "--image=tread", "-o", "json"];
+    let list = Bench::new().tread(&args).json();
+    let is_role = |it: &&Value| it["metadata"]["name"] == ROLE;
+    let role = list["items"].as_array().unwrap().iter().find(is_role).unwrap();
+    cluster.0.apply(&role.to_string()).unwrap();
+    let of = format!("--clusterrole={ROLE}");
+    cluster.kubectl(&["create", "clusterrolebinding", "alice", &of, "--user=alice"]);
+    let alice = cluster.0.impersonate("alice", &[]).unwrap();
+    cluster.lease(NODES[0], "tread/1");
+    for args in [&["nodes"][..], &["rollout", "status"], &["rollout", "status", "worker"]] {
+        let (code, err) = as_somebody(&alice, args);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{args:?}");
+    }
+    let (code, err) = as_somebody(&alice, &["rollout", "pause", "worker"]);
+    assert!(code == Some(1) && err.contains("patch rollouts.tread.dev"), "{err}");
 }
 
 #[test]

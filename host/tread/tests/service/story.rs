@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
+use tread_front::manifests::agents_namespace;
 use tread_front::manifests::grants::{self, Scope};
 use tread_kube::api::{DisruptionPlan, DisruptionPolicy, crds};
 use tread_test_bed::{ControlPlane, Ran, eventually};
@@ -282,7 +283,7 @@ async fn a_laptop_says_where_tread_is_not_there_instead_of_waiting_for_it() {
     let output = command.args(["plan", "-f", file]).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(
-        err.contains("an admin can bind tread's ClusterRole (tread.NAMESPACE) to you"),
+        err.contains("an admin can bind tread's ClusterRole tread-read.NAMESPACE to you"),
         "{err}"
     );
     assert!(err.lines().count() < 40, "{err}");
@@ -451,8 +452,12 @@ pub fn used(plane: &ControlPlane) -> BTreeSet<(Scope, String, String)> {
         let verb = event["verb"].as_str().unwrap_or_default().to_owned();
         // A write in its own namespace is granted there; a read everywhere may
         // be of that namespace, too.
-        if text("namespace") == NAMESPACE {
+        let namespace = text("namespace");
+        if namespace == NAMESPACE {
             used.insert((Scope::Own, resource.clone(), verb.clone()));
+        }
+        if namespace == agents_namespace(NAMESPACE) {
+            used.insert((Scope::Agents, resource.clone(), verb.clone()));
         }
         used.insert((Scope::Cluster, resource, verb));
     }

@@ -66,6 +66,15 @@ pub fn run(mut command: Command, input: &[u8]) -> Ran {
     Ran(child.wait_with_output().unwrap())
 }
 
+/// Runs a command with an output that nobody reads: how it ends, and what it says beside that.
+pub fn unread(mut command: Command) -> (i32, String) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let child = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn();
+    let output = child.unwrap().wait_with_output().unwrap();
+    (output.status.code().unwrap_or(-1), String::from_utf8(output.stderr).unwrap())
+}
+
 /// What a run of `tread` came to.
 pub struct Ran(pub Output);
 

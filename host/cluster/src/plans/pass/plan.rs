@@ -25,6 +25,8 @@ pub(super) struct Remembered {
     inputs: Digest,
     /// What the ways of its nodes begin with.
     from: BTreeSet<String>,
+    /// Whether OpenShift's operator rolls them out.
+    operated: bool,
     plans: Vec<Arc<Described>>,
     /// How often each policy decides in them.
     pub(super) decisions: BTreeMap<String, i64>,
@@ -97,8 +99,9 @@ async fn pool(
     let Some(work) = work(cluster, name) else { return Ok(None) };
     let inputs = inputs(&work, cluster, current);
     let from: BTreeSet<String> = work.ways.iter().map(|way| way.from_name.clone()).collect();
-    let now = Instant::now();
+    let (now, operated) = (Instant::now(), work.operated);
     let same = before.filter(|before| before.inputs == inputs && before.from == from);
+    let same = same.filter(|before| before.operated == operated);
     let again = same.and_then(|same| same.again.as_ref());
     match same {
         // Only nodes came, went or moved on.
@@ -121,7 +124,7 @@ async fn pool(
             if let Some(again) = &again {
                 tracing::info!("a policy had no time or no room: it is asked again {again}");
             }
-            Ok(Some(Remembered { inputs, from, plans, decisions, again }))
+            Ok(Some(Remembered { inputs, from, operated, plans, decisions, again }))
         }
     }
 }

@@ -40,6 +40,29 @@ fn a_node_that_says_only_what_it_booted_with_strays_as_soon_as_that_config_is_kn
 }
 
 #[test]
+fn while_openshifts_daemon_is_there_its_operator_rolls_out_and_nodes_have_what_they_say() {
+    let (mut state, mut cluster) = (State::new(Metrics::new(), true), cluster());
+    cluster.by_tread = true;
+    let node = event(json!({"metadata": {"name": "n", "uid": "n",
+        "labels": {"node-role.kubernetes.io/worker": ""},
+        "annotations": {format!("{PREFIX}/currentConfig"): "rendered-b"}}}));
+    state.take(Input::Node(Box::new(node)), &mut cluster);
+    let update = event(json!({"metadata": {"name": "n", "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n"}]},
+        "spec": {"pool": "worker"},
+        "status": {"current": {"name": "rendered-a", "digest": "d"}}}));
+    state.take(Input::Update(Box::new(update)), &mut cluster);
+    for (is_there, has) in [(false, "rendered-a"), (true, "rendered-b"), (false, "rendered-a")] {
+        let touched = state.take(Input::OperatorsDaemon(is_there), &mut cluster);
+        assert_eq!(touched, Touched::everything());
+        let current = cluster.members.get("n").unwrap().node.current.as_deref();
+        assert_eq!((current, cluster.by_tread), (Some(has), !is_there));
+    }
+    let touched = state.take(Input::OperatorsDaemon(false), &mut cluster);
+    assert_eq!(touched, Touched::nothing(), "it is so already");
+}
+
+#[test]
 fn nodes_that_plans_name_are_forgotten_when_all_nodes_are_listed() {
     let (mut state, mut cluster) = (State::new(Metrics::new(), false), cluster());
     let plan = json!({"metadata": {"name": "p"},

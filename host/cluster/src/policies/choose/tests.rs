@@ -177,6 +177,26 @@ fn while_a_new_version_waits_for_approval_the_one_before_goes_on() {
 }
 
 #[test]
+fn a_version_that_waits_costs_reboots_while_the_one_before_cannot_be_loaded_for_a_moment() {
+    let wide = Attempt::Good(version("wide", &["file:/**"]));
+    let mut object = decided(Some(&good()));
+    let choice = choose_meanwhile(&object, &wide, None);
+    assert_eq!((choice.state, reboots(&choice)), (State::Failed, vec!["file:/etc/chrony.conf"]));
+    assert!(choice.needs_approval.as_ref().unwrap().contains("file:/**"));
+    // And goes on to, until it is loaded.
+    object.status.as_mut().unwrap().state = Some(choice.state);
+    assert_eq!(choose_meanwhile(&object, &wide, None), choice);
+    let waits = choose_meanwhile(&object, &wide, Some("unit:a.service"));
+    assert_eq!(waits.deciding, Deciding::Nobody, "nor may the one before");
+    let trap = bad(FailureKind::Trap, &["file:/etc/b"]);
+    assert_eq!(choose_meanwhile(&object, &trap, None), choose(&object, &trap, None, None));
+    object.spec.approved = true;
+    assert_eq!(choose_meanwhile(&object, &wide, None).deciding, Deciding::Newest);
+    object.spec.mode = Mode::Disabled;
+    assert_eq!(choose_meanwhile(&object, &wide, None).deciding, Deciding::Nobody);
+}
+
+#[test]
 fn a_disabled_policy_decides_nothing_whatever_it_is() {
     let mut object = decided(Some(&good()));
     object.spec.mode = Mode::Disabled;

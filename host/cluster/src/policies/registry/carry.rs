@@ -155,9 +155,14 @@ impl Writer {
         if let Ok(kept) = DisruptionPolicyStatus::deserialize(kept) {
             written.kept.push((uid, wanted, kept));
         }
-        if let Some(place) = unnamed.filter(|_| self.leads.now()) {
-            // What cannot be removed now is swept away later.
-            let _ = self.remove(&place, DeleteParams::default()).await;
+        // Another leader may need it again, and writes it anew then: what is removed is the one that
+        // is there while this replica leads. What cannot be removed now is swept away later.
+        if let Some(place) = unnamed
+            && let Some(as_seen) = self.seen(&place).await
+            && self.leads.now()
+        {
+            let params = DeleteParams { preconditions: Some(as_seen), ..DeleteParams::default() };
+            let _ = self.remove(&place, params).await;
         }
         // The policy and its ConfigMap get the same note.
         if let Some((_, note)) = notes.first() {
@@ -174,6 +179,13 @@ impl Writer {
         self.remove(place, params).await?;
         tracing::info!(place, "removed a copy that no policy names");
         Ok(())
+    }
+
+    /// A copy as it is now; None: it is gone, or there is no answer.
+    async fn seen(&self, place: &str) -> Option<Preconditions> {
+        let call = Call::new("get", "configmaps").within(&self.namespace);
+        let found = gone(self.ask(call, place, self.copies.get_metadata(place)).await).ok()??;
+        Some(Preconditions { uid: found.uid(), resource_version: found.resource_version() })
     }
 
     async fn remove(&self, place: &str, params: DeleteParams) -> Result<(), Failed> {

@@ -26,23 +26,29 @@ pub(super) struct Chosen {
     pub(super) is_final: bool,
     /// When the newest version is tried again, where it failed to compile.
     pub(super) retry: Option<Retry>,
+    /// Why the last good version cannot be loaded for the moment, where it would decide.
+    pub(super) not_now: Option<Failure>,
 }
 
 impl Chosen {
     /// The same, unless the version that decides has to be approved by now. `listed` are the claims that
     /// its namespace lists.
     pub(super) fn if_approved(self, listed: Option<&str>) -> Chosen {
-        let version = match (&self.choice.deciding, &self.attempt) {
-            (Deciding::Newest, Attempt::Good(version)) => Some(version),
-            (Deciding::LastGood, _) => self.kept.as_ref().map(|(version, _)| version),
-            _ => None,
-        };
-        match version.cloned() {
+        match self.decider().cloned() {
             Some(version) if has_to_wait(&self.object, &version, listed) => {
                 let choice = choose(&self.object, &Attempt::Good(version), None, listed);
                 Chosen { choice, decides: None, ..self }
             }
             _ => self,
+        }
+    }
+
+    /// The version that decides, where one does.
+    pub(super) fn decider(&self) -> Option<&Version> {
+        match (&self.choice.deciding, &self.attempt) {
+            (Deciding::Newest, Attempt::Good(version)) => Some(version),
+            (Deciding::LastGood, _) => self.kept.as_ref().map(|(version, _)| version),
+            _ => None,
         }
     }
 }
@@ -63,6 +69,7 @@ pub(super) fn idle(object: &Arc<DisruptionPolicy>, why: &str) -> Chosen {
         kept: None,
         is_final: true,
         retry: None,
+        not_now: None,
     }
 }
 

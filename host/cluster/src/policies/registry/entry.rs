@@ -5,16 +5,19 @@ use super::chosen::Chosen;
 use super::last_good::{Good, Search};
 use super::origin::Recipe;
 use super::running::Running;
-use crate::policies::choose::{Attempt, Version};
+use crate::policies::choose::{Attempt, Deciding, Version};
+use crate::policies::kept;
 use crate::policies::load::Loaded;
 use k8s_openapi::jiff::Timestamp;
+use kube::api::Preconditions;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tread_engine::policy::Policy;
 use tread_engine::sandbox::Module;
-use tread_kube::api::DisruptionPolicySpec;
 use tread_kube::api::disruption_policy::DisruptionPolicyStatus;
+use tread_kube::api::{DisruptionPolicy, DisruptionPolicySpec};
 use tread_model::description::Claim;
 use tread_model::plan::PolicyIdentity;
 use tread_model::verdict::{Failure, FailureKind, Layer};
@@ -77,13 +80,11 @@ pub(super) enum Copy {
     Written {
         version: Version,
         place: String,
+        /// As the API server has it.
+        as_seen: Preconditions,
     },
     /// Tried again after that.
-    Failed {
-        version: Version,
-        again: Instant,
-        why: NotCopied,
-    },
+    Failed { version: Version, again: Instant, why: NotCopied },
 }
 
 /// Why a version could not be copied.
@@ -129,7 +130,7 @@ pub(super) struct Entry {
     pub(super) loading: Loading,
     /// How often versions failed for lack of time or room, since one was good.
     tries: u32,
-    /// A good version before the newest one.
+    /// A good version before the newest one, until a newer one decides.
     pub(super) last: Option<Good>,
     pub(super) search: Search,
     pub(super) copy: Copy,
@@ -161,7 +162,8 @@ impl Entry {
     /// Forgets all versions; what was written stays known.
     pub(super) fn forget(&mut self) {
         let (since, written) = (self.since, self.written.take());
-        *self = Entry { since, written, ..Entry::new() };
+        let (copy, copying) = (std::mem::take(&mut self.copy), self.copying.take());
+        *self = Entry { since, written, copy, copying, ..Entry::new() };
     }
 
     /// The newest version that was tried.
@@ -233,8 +235,8 @@ impl Entry {
         self.put(Tried { recipe, loaded: Loaded::bad(failure), again: None });
     }
 
-    /// Puts a version in the place of the newest. A good one that it takes the
-    /// place of stays at hand, as long as the newest is bad.
+    /// Puts a version in the place of the newest. A good one that it takes the place of
+    /// stays at hand, if the newest is bad, or that one decided: the newest may have to wait.
     fn put(&mut self, tried: Tried) {
         self.loading = Loading::Idle;
         if matches!(self.search, Search::Lost(_)) {
@@ -243,9 +245,12 @@ impl Entry {
         let is_good = tried.loaded.policy.is_some();
         let before = std::mem::replace(&mut self.newest, Newest::Tried(Box::new(tried)));
         if is_good {
-            self.last = None;
             self.tries = 0;
-        } else if let Newest::Tried(before) = before
+        }
+        let decided = |it: &Chosen| it.choice.deciding == Deciding::Newest;
+        if self.last.is_none()
+            && (!is_good || self.before.as_ref().is_some_and(decided))
+            && let Newest::Tried(before) = before
             && let Tried { recipe, loaded, .. } = *before
             && let Loaded { attempt: Attempt::Good(version), policy, module, .. } = loaded
             && let Some(policy) = policy
@@ -264,12 +269,12 @@ impl Entry {
     pub(super) fn copied(
         &mut self,
         version: Version,
-        place: Result<String, NotCopied>,
+        place: Result<(String, Preconditions), NotCopied>,
         now: Instant,
     ) {
         self.copying = None;
         self.copy = match place {
-            Ok(place) => Copy::Written { version, place },
+            Ok((place, as_seen)) => Copy::Written { version, place, as_seen },
             Err(why) => Copy::Failed { version, again: now + COPY_AGAIN, why },
         };
     }
@@ -284,6 +289,47 @@ impl Entry {
             }
             _ => &Copy::Nothing,
         }
+    }
+
+    /// Lets go of the copy of another version than the one at this place, if no status names
+    /// it: where it is, and as which it was seen.
+    pub(super) fn left_copy(
+        &mut self,
+        object: &DisruptionPolicy,
+        place: &str,
+    ) -> Option<(String, Preconditions)> {
+        let (left, as_seen) = match &self.copy {
+            Copy::Written { place, as_seen, .. } => (place.clone(), as_seen.clone()),
+            // It may have been written all the same.
+            Copy::Failed { version, why: NotCopied::Refused, .. } => {
+                let uid = object.metadata.uid.as_deref()?;
+                (kept::place(uid, version), Preconditions::default())
+            }
+            Copy::Failed { .. } | Copy::Nothing => return None,
+        };
+        let named = object.status.as_ref().and_then(|status| status.kept_in.as_ref());
+        if left == place || named == Some(&left) || self.named() == Some(&left) {
+            return None;
+        }
+        self.copy = Copy::Nothing;
+        Some((left, as_seen))
+    }
+
+    /// The copy that the status names which was written last.
+    pub(super) fn named(&self) -> Option<&String> {
+        self.written.as_ref()?.wanted.kept_in.as_ref()
+    }
+
+    /// Notes which copies are gone.
+    pub(super) fn removed(&mut self, places: &BTreeSet<String>) {
+        if matches!(&self.copy, Copy::Written { place, .. } if places.contains(place)) {
+            self.copy = Copy::Nothing;
+        }
+    }
+
+    /// Forgets what it knows of copies: another replica writes and removes them now.
+    pub(super) fn forget_copies(&mut self) {
+        (self.copy, self.copying) = (Copy::Nothing, None);
     }
 
     /// A policy as it takes part in plans: under the name that it has there, and without the

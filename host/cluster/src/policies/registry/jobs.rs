@@ -44,8 +44,8 @@ pub(super) enum Done {
     Loaded { uid: String, recipe: Box<Recipe>, loaded: Box<Loaded> },
     /// A last good version was loaded from its copy, or not.
     Restored { uid: String, sought: Sought, good: Result<Box<Good>, NotRestored> },
-    /// A copy was written, under this name, or not.
-    Copied { uid: String, version: Box<Version>, place: Result<String, NotCopied> },
+    /// A copy was written, under this name and seen as this, or not.
+    Copied { uid: String, version: Box<Version>, place: Result<(String, Preconditions), NotCopied> },
     /// The copies that there are, and those that are named, were listed, or not.
     Swept(Option<Leftovers>),
 }
@@ -210,7 +210,7 @@ impl Hands {
         origin: Origin,
         version: &Version,
         settings: &str,
-    ) -> Result<String, NotCopied> {
+    ) -> Result<(String, Preconditions), NotCopied> {
         let body = match origin {
             Origin::Here(body) => body,
             Origin::Nothing(_) => return Err(NotCopied::Moved),
@@ -235,11 +235,17 @@ impl Hands {
         let (params, patch) = (PatchParams::apply(MANAGER).force(), Patch::Apply(&copy));
         let call = Call::new("patch", MAPS).within(&self.namespace);
         let written = ask(&self.metrics, call, maps.patch(&place, &params, &patch)).await;
-        written.map(|_| place.clone()).map_err(|failed| {
-            let policy = object.name_any();
-            tracing::warn!(policy, "it cannot be kept in {place}: {failed}");
-            NotCopied::Refused
-        })
+        match written {
+            Ok(map) => {
+                let (uid, resource_version) = (map.uid(), map.resource_version());
+                Ok((place, Preconditions { uid, resource_version }))
+            }
+            Err(failed) => {
+                let policy = object.name_any();
+                tracing::warn!(policy, "it cannot be kept in {place}: {failed}");
+                Err(NotCopied::Refused)
+            }
+        }
     }
 
     /// The ConfigMap, or None if there is none; asked for until there is an answer.

@@ -44,6 +44,17 @@ pub(super) enum NotRestored {
     NotNow(Failure),
 }
 
+/// What is known of the last good version of a policy.
+#[derive(Debug)]
+pub(super) enum Last {
+    /// It can decide.
+    Good(Box<Good>),
+    /// It could, but for lack of time or room, which there may be later.
+    NotNow(Failure),
+    /// There is none.
+    Nobody,
+}
+
 /// How far the search for the last good version is that the status names.
 #[derive(Debug, Default)]
 pub(super) enum Search {
@@ -51,9 +62,14 @@ pub(super) enum Search {
     #[default]
     Idle,
     /// It is being loaded, after so many tries that failed.
-    Runs { job: Running<Sought>, tries: u32 },
-    /// It could not be loaded for now: when it is tried again, and how often it was.
-    Waits { sought: Sought, again: Instant, tries: u32 },
+    Runs {
+        job: Running<Sought>,
+        tries: u32,
+        /// Why the last of them failed.
+        why: Option<Failure>,
+    },
+    /// It could not be loaded for now: when it is tried again, how often it was, and why.
+    Waits { sought: Sought, again: Instant, tries: u32, why: Failure },
     /// There is no such version any more.
     Lost(Sought),
 }
@@ -76,14 +92,25 @@ impl Search {
     pub(super) fn of(&self, sought: &Sought, now: Instant) -> Searched {
         match self {
             Search::Lost(lost) if lost == sought => Searched::Lost,
-            Search::Runs { job, tries } if job.what == *sought => Searched::Runs { tries: *tries },
-            Search::Waits { sought: waits, again, tries } if waits == sought => {
+            Search::Runs { job, tries, .. } if job.what == *sought => {
+                Searched::Runs { tries: *tries }
+            }
+            Search::Waits { sought: waits, again, tries, .. } if waits == sought => {
                 match now < *again {
                     true => Searched::Waits(*again),
                     false => Searched::Due { tries: *tries },
                 }
             }
             _ => Searched::Due { tries: 0 },
+        }
+    }
+
+    /// Why the version could not be loaded at the last try.
+    pub(super) fn why_not_now(&self) -> Option<&Failure> {
+        match self {
+            Search::Waits { why, .. } => Some(why),
+            Search::Runs { why, .. } => why.as_ref(),
+            Search::Idle | Search::Lost(_) => None,
         }
     }
 
@@ -95,7 +122,7 @@ impl Search {
         now: Instant,
     ) -> Option<Good> {
         let tries = match self {
-            Search::Runs { job, tries } if job.what == sought => *tries,
+            Search::Runs { job, tries, .. } if job.what == sought => *tries,
             _ => return None,
         };
         match found {
@@ -104,9 +131,9 @@ impl Search {
                 return Some(*good);
             }
             Err(NotRestored::Lost) => *self = Search::Lost(sought),
-            Err(NotRestored::NotNow(_)) => {
+            Err(NotRestored::NotNow(why)) => {
                 let again = now + pause(AGAIN, tries);
-                *self = Search::Waits { sought, again, tries: tries.saturating_add(1) };
+                *self = Search::Waits { sought, again, tries: tries.saturating_add(1), why };
             }
         }
         None
@@ -148,7 +175,7 @@ mod tests {
 
     fn runs(what: Sought, tries: u32) -> Search {
         let task = tokio::spawn(std::future::pending::<()>()).abort_handle();
-        Search::Runs { job: Running { what, task }, tries }
+        Search::Runs { job: Running { what, task }, tries, why: None }
     }
 
     #[tokio::test]
@@ -159,7 +186,9 @@ mod tests {
         search = runs(it.clone(), 0);
         assert_eq!(search.of(&it, now), Searched::Runs { tries: 0 });
         let failure = Failure { kind: FailureKind::NoRoom, message: String::new() };
-        assert!(search.ended(it.clone(), Err(NotRestored::NotNow(failure)), now).is_none());
+        let not_now = Err(NotRestored::NotNow(failure.clone()));
+        assert!(search.ended(it.clone(), not_now, now).is_none());
+        assert_eq!(search.why_not_now(), Some(&failure));
         assert!(matches!(search.of(&it, now), Searched::Waits(_)));
         assert_eq!(search.of(&it, now + AGAIN.1), Searched::Due { tries: 1 });
         search = runs(it.clone(), 1);

@@ -3,13 +3,16 @@
 
 use super::chosen::{Chosen, idle};
 use super::entry::{COPY_AGAIN, Copy, Due, Entry, Loading, NotCopied};
-use super::last_good::{Good, Search, Searched, Sought};
+use super::last_good::{Last, Search, Searched, Sought};
 use super::origin::{Origin, Recipe};
+use super::recipe::Over;
 use super::running::Running;
 use super::state::Registry;
 use super::sweep::Sweep;
 use super::write::{Wanted, Write, writes};
-use crate::policies::choose::{Attempt, Deciding, Version, choose, choose_unreadable, has_to_wait};
+use crate::policies::choose::{
+    Attempt, Deciding, Version, choose, choose_meanwhile, choose_unreadable, has_to_wait,
+};
 use crate::policies::kept;
 use crate::policies::load::{Body, Loaded, Terms};
 use crate::policies::read::Policy as Read;
@@ -43,6 +46,7 @@ impl Registry {
         let uids: BTreeSet<String> =
             snapshot.policies.values().filter_map(|object| object.uid()).collect();
         self.entries.retain(|uid, _| uids.contains(uid));
+        self.spare_used(&snapshot);
 
         let mut settled = registration.create.iter().all(|object| {
             object.spec.source.as_ref().is_none_or(|source| source.builtin.is_none())
@@ -89,6 +93,7 @@ impl Registry {
         self.count(&listed, &waiting);
         if !self.leads() {
             self.swept = Sweep::default();
+            self.entries.values_mut().for_each(Entry::forget_copies);
             // Whoever leads says what waits to be written.
             self.settings.watches.unwritten("policies", None);
             return Vec::new();
@@ -98,7 +103,7 @@ impl Registry {
         let before_them = self.hands.turns.waiting();
         let wanted = Wanted { create, withdraw, listed, waiting, behind, before_them, unreported };
         let mut writes = writes(&self.entries, &snapshot, wanted);
-        writes.extend(self.sweep(&snapshot));
+        writes.extend(self.sweep());
         self.due(writes)
     }
 
@@ -127,7 +132,7 @@ impl Registry {
         snapshot: &Snapshot,
         read: &Read,
         entry: &mut Entry,
-        over: Option<&Failure>,
+        over: Option<&Over>,
     ) -> Option<Chosen> {
         let object = &read.object;
         let listed = |attempt, choice| Chosen {
@@ -139,6 +144,7 @@ impl Registry {
             kept: None,
             is_final: true,
             retry: None,
+            not_now: None,
         };
         let claims = config_map_of(object).and_then(|it| snapshot.claims_of(&it.namespace));
         if let Some(failure) = &read.unreadable {
@@ -155,7 +161,8 @@ impl Registry {
         }
         let recipe = self.recipe(snapshot, object);
         self.load(object, entry, &recipe);
-        let attempt = attempt(entry, &recipe, over).or_else(|| as_it_was_said(object))?;
+        let too_large = over.and_then(|over| over.newest.as_ref());
+        let attempt = attempt(entry, &recipe, too_large).or_else(|| as_it_was_said(object))?;
         let mut is_final = entry.tried().is_some_and(|tried| tried.recipe == recipe);
         let cannot_decide = match &attempt {
             Attempt::Bad { failure, .. } => failure.kind != FailureKind::Missing,
@@ -165,26 +172,43 @@ impl Registry {
                 has_to_wait(object, version, claims) && !stands(object, version)
             }
         };
-        let kept = if cannot_decide {
-            match self.last_good(object, entry, &recipe.terms) {
-                Ok(kept) => kept,
-                // What decided before goes on until its copy was looked for.
+        let is_itself = too_large.is_some() && is_named(object, &attempt);
+        let last = match over.and_then(|over| over.last.as_ref()) {
+            _ if !cannot_decide || is_itself => Last::Nobody,
+            Some(why) => Last::NotNow(why.clone()),
+            None => match self.last_good(object, entry, &recipe.terms) {
+                Ok(last) => last,
                 Err(Pending) => {
                     let before = entry.before.clone()?;
+                    if let Some(why) = pinned_away(object, &before) {
+                        let choice = choose_meanwhile(object, &attempt, claims);
+                        let found = listed(attempt, choice);
+                        return Some(Chosen { is_final: false, not_now: Some(why), ..found });
+                    }
+                    // What decided before goes on until its copy was looked for.
                     let object = Arc::clone(object);
                     let before = Chosen { object, is_final: false, ..before };
                     return Some(before.if_approved(claims));
                 }
-            }
-        } else {
-            None
+            },
         };
-        let choice = choose(object, &attempt, kept.as_ref().map(|it| &it.version), claims);
+        let (kept, not_now) = match last {
+            Last::Good(good) => (Some(good), None),
+            Last::NotNow(why) => (None, Some(why)),
+            Last::Nobody => (None, None),
+        };
+        let choice = match &not_now {
+            Some(_) => choose_meanwhile(object, &attempt, claims),
+            None => choose(object, &attempt, kept.as_ref().map(|it| &it.version), claims),
+        };
         let decides = match (&choice.deciding, &kept) {
             (Deciding::Newest, _) => entry.tried().and_then(|it| it.loaded.policy.clone()),
             (Deciding::LastGood, Some(good)) => Some(Arc::clone(&good.policy)),
             _ => None,
         };
+        if choice.deciding == Deciding::Newest {
+            entry.last = None;
+        }
         let place = object.status.as_ref().and_then(|status| status.kept_in.clone());
         let mut kept = kept.and_then(|good| Some((good.version, place?)));
         if let (Attempt::Good(version), Deciding::Newest) = (&attempt, &choice.deciding)
@@ -208,7 +232,7 @@ impl Registry {
             }
         }
         let retry = entry.tried().and_then(|tried| tried.loaded.retry);
-        let found = Chosen { decides, kept, is_final, retry, ..listed(attempt, choice) };
+        let found = Chosen { decides, kept, is_final, retry, not_now, ..listed(attempt, choice) };
         entry.before = Some(found.clone());
         Some(found)
     }
@@ -244,54 +268,61 @@ impl Registry {
         object: &DisruptionPolicy,
         entry: &mut Entry,
         terms: &Terms,
-    ) -> Result<Option<Good>, Pending> {
-        let Some(sought) = Sought::of(object, terms) else { return Ok(None) };
+    ) -> Result<Last, Pending> {
+        let Some(sought) = Sought::of(object, terms) else { return Ok(Last::Nobody) };
         // A version that does not match the pin never decides, not even while it is looked for.
         if object.spec.digest.as_ref().is_some_and(|pin| *pin != sought.digest) {
-            return Ok(None);
+            return Ok(Last::Nobody);
         }
         if let Some(last) = entry.last.as_ref().filter(|last| sought.is(last)) {
-            return Ok(Some(last.clone()));
+            return Ok(Last::Good(Box::new(last.clone())));
         }
-        // After a first try that failed, the version counts as lost until it is loaded.
+        // After a first try that failed, what it claims costs reboots until it is loaded.
+        let not_now = entry.search.why_not_now().cloned().map(Last::NotNow);
         let tries = match entry.search.of(&sought, Instant::now()) {
-            Searched::Lost => return Ok(None),
+            Searched::Lost => return Ok(Last::Nobody),
             Searched::Waits(again) => {
                 self.look_by(again);
-                return Ok(None);
+                return not_now.ok_or(Pending);
             }
             Searched::Runs { tries: 0 } => return Err(Pending),
-            Searched::Runs { .. } => return Ok(None),
+            Searched::Runs { .. } => return not_now.ok_or(Pending),
             Searched::Due { tries } => tries,
         };
+        let why = entry.search.why_not_now().filter(|_| tries > 0).cloned();
         let uid = object.uid().unwrap_or_default();
         let namespace = config_map_of(object).map(|it| it.namespace);
         let job = self.hands.clone().restore(uid, object.name_any(), namespace, sought.clone());
         let task = self.jobs.spawn(job);
-        entry.search = Search::Runs { job: Running { what: sought, task }, tries };
-        if tries > 0 { Ok(None) } else { Err(Pending) }
+        entry.search = Search::Runs { job: Running { what: sought, task }, tries, why };
+        not_now.filter(|_| tries > 0).ok_or(Pending)
     }
 
     fn copy(&mut self, object: &Arc<DisruptionPolicy>, entry: &mut Entry, recipe: &Recipe) {
+        // One that is cut off may have been written, and nobody would know of it.
+        if entry.copying.is_some() {
+            return;
+        }
         let Some(tried) = entry.tried() else { return };
         let Loaded { attempt: Attempt::Good(version), policy: Some(policy), .. } = &tried.loaded
         else {
             return;
         };
-        if entry.copying.as_ref().is_some_and(|running| running.what == *version) {
-            return;
-        }
+        let (version, settings) = (version.clone(), policy.settings.clone());
         // What is being removed is written anew after that.
-        let place = object.uid().map(|uid| kept::place(&uid, version)).unwrap_or_default();
-        if self.removing.contains(&place) {
+        let uid = object.uid().unwrap_or_default();
+        let place = kept::place(&uid, &version);
+        if self.removing.iter().any(|it| kept::is_of(it, &uid)) {
             return;
         }
-        if self.swept.holds(&place) {
+        // Versions may come faster than statuses are written: of the copies that no status names,
+        // one goes before the next one is written.
+        self.swept.copies.extend(entry.left_copy(object, &place));
+        if self.swept.holds_any_of(&uid) {
             self.look_by(Instant::now() + COPY_AGAIN);
             return;
         }
-        let (origin, settings) = (recipe.origin.clone(), policy.settings.clone());
-        let (version, object) = (version.clone(), Arc::clone(object));
+        let (origin, object) = (recipe.origin.clone(), Arc::clone(object));
         let job = self.hands.clone().copy(object, origin, version.clone(), settings);
         let task = self.jobs.spawn(job);
         entry.copying = Some(Running { what: version, task });
@@ -351,6 +382,27 @@ fn as_it_was_said(object: &DisruptionPolicy) -> Option<Attempt> {
 /// It is still being found out.
 struct Pending;
 
+/// Why what decided before does not, where an admin has pinned another module since.
+fn pinned_away(object: &DisruptionPolicy, before: &Chosen) -> Option<Failure> {
+    let (pin, decides) = (object.spec.digest.as_ref()?, before.decider()?.digest.to_string());
+    (*pin != decides).then(|| not_pinned(&decides, pin))
+}
+
+fn not_pinned(digest: &str, pin: &str) -> Failure {
+    let message = format!("its digest is {digest}, and {pin} was pinned");
+    Failure { kind: FailureKind::DigestMismatch, message }
+}
+
+/// Whether the module of the newest version is the one that the status names.
+fn is_named(object: &DisruptionPolicy, newest: &Attempt) -> bool {
+    let digest = match newest {
+        Attempt::Good(version) => Some(version.digest),
+        Attempt::Bad { digest, .. } => *digest,
+    };
+    let named = object.status.as_ref().and_then(|status| status.digest.as_deref());
+    named.is_some() && named.and_then(Sha256::parse) == digest
+}
+
 /// How the newest version did, as far as it is known.
 fn attempt(entry: &Entry, recipe: &Recipe, over: Option<&Failure>) -> Option<Attempt> {
     let loaded = &entry.tried()?.loaded;
@@ -358,10 +410,7 @@ fn attempt(entry: &Entry, recipe: &Recipe, over: Option<&Failure>) -> Option<Att
     let pinned = recipe.pin.as_ref().filter(|pin| **pin != version.digest.to_string());
     let failure = match (pinned, over) {
         // The right one may be on its way; this one does not decide meanwhile.
-        (Some(pin), _) => Failure {
-            kind: FailureKind::DigestMismatch,
-            message: format!("its digest is {}, and {pin} was pinned", version.digest),
-        },
+        (Some(pin), _) => not_pinned(&version.digest.to_string(), pin),
         (None, Some(over)) => over.clone(),
         (None, None) => return Some(loaded.attempt.clone()),
     };
@@ -383,111 +432,4 @@ fn stands(object: &DisruptionPolicy, version: &Version) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policies::current::Current;
-    use crate::policies::register::Withdrawal;
-    use crate::policies::registry::carry::Written;
-    use crate::policies::registry::settings::Settings;
-    use kube::{Client, Config};
-    use serde_json::{Map, json};
-    use tokio::sync::watch;
-    use tread_engine::policy::{Policy, PolicySet};
-    use tread_kube::leadership::Leading;
-    use tread_model::plan::PolicyIdentity;
-    use tread_model::verdict::Layer;
-
-    #[tokio::test]
-    async fn a_copy_that_is_being_removed_is_written_anew_after_that() {
-        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let leading = Leading::without_election(watch::channel(true).1, None);
-        let nobody = Current::new(PolicySet::default(), None, false);
-        let publish = watch::channel(Arc::new(nobody)).0;
-        let mut registry = Registry::new(Settings::of_test(&client, leading), publish);
-        let recipe = Recipe {
-            origin: Origin::Here(Body::Rules(json!([]))),
-            settings: Map::new(),
-            pin: None,
-            terms: Terms {
-                layer: Layer::Admin,
-                limits: None,
-                may_relax: false,
-                read_secrets: false,
-            },
-        };
-        let version = Version {
-            name: "a".to_owned(),
-            version: "1".to_owned(),
-            summary: String::new(),
-            claims: Vec::new(),
-            digest: Sha256::of(b"a"),
-            settings_digest: Sha256::of(b"{}"),
-            warnings: Vec::new(),
-        };
-        let identity = PolicyIdentity {
-            policy: "a".to_owned(),
-            layer: Layer::Admin,
-            version: "1".to_owned(),
-            digest: version.digest,
-            settings_digest: version.settings_digest,
-        };
-        let failure = Failure { kind: FailureKind::Trap, message: String::new() };
-        let policy = Policy::broken(identity, Vec::new(), failure.clone()).unwrap();
-        let loaded = Loaded {
-            attempt: Attempt::Good(version.clone()),
-            policy: Some(Arc::new(policy)),
-            ..Loaded::bad(failure)
-        };
-        let mut entry = Entry::new();
-        let task = tokio::spawn(std::future::pending::<()>()).abort_handle();
-        let job = Box::new(Running { what: recipe.clone(), task });
-        entry.loading = Loading::Runs { job, is_outdated: false, since: Instant::now() };
-        entry.loaded(recipe.clone(), loaded, Instant::now());
-        let mut object = DisruptionPolicy::new("a", Default::default());
-        object.metadata.uid = Some("1".to_owned());
-        let object = Arc::new(object);
-
-        // The version before comes back while the status that names it no more is being written.
-        registry.removing.insert(kept::place("1", &version));
-        registry.copy(&object, &mut entry, &recipe);
-        assert!(entry.copying.is_none());
-        registry.wrote(Written::default());
-        registry.copy(&object, &mut entry, &recipe);
-        assert!(entry.copying.is_some());
-    }
-
-    #[test]
-    fn an_annotation_that_an_admin_removed_does_not_come_again_with_the_next_object() {
-        let object = || DisruptionPolicy::new("apps.a", Default::default());
-        let told = |fields: Option<&str>| {
-            let mut object = object();
-            let annotation = fields.map(|it| (LOST_ANNOTATION.to_owned(), it.to_owned()));
-            object.metadata.annotations = Some(annotation.into_iter().collect());
-            object
-        };
-        let mut lost = BTreeMap::new();
-        // The object goes, and comes again: what the new one says.
-        let mut comes_again = |gone: DisruptionPolicy, said: Vec<&'static str>| {
-            let mut snapshot = Snapshot::default();
-            snapshot.policies.insert("apps.a".to_owned(), Arc::new(gone));
-            let withdrawn = Withdrawal {
-                name: "apps.a".to_owned(),
-                uid: String::new(),
-                why: String::new(),
-                lost: said,
-            };
-            let mut registration =
-                Registration { withdraw: vec![withdrawn], ..Registration::default() };
-            remember_lost(&mut lost, &snapshot, &mut registration);
-            let mut registration =
-                Registration { create: vec![object()], ..Registration::default() };
-            remember_lost(&mut lost, &Snapshot::default(), &mut registration);
-            registration.create.pop().unwrap().annotations().get(LOST_ANNOTATION).cloned()
-        };
-        assert_eq!(comes_again(told(None), Vec::new()), None);
-        let approved = Some("approved".to_owned());
-        assert_eq!(comes_again(told(None), vec!["approved"]), approved);
-        assert_eq!(comes_again(told(Some("approved")), Vec::new()), approved, "it stood there");
-        assert_eq!(comes_again(told(None), Vec::new()), None, "an admin removed it");
-    }
-}
+mod tests;

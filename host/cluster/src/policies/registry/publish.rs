@@ -13,9 +13,11 @@ use tread_engine::planner::Shadows;
 use tread_engine::policy::{Policy, PolicySet};
 use tread_kube::api::DisruptionPolicy;
 use tread_kube::api::disruption_policy::{Mode, State};
+use tread_kube::metrics::StateOf;
 use tread_model::digest::Sha256;
 use tread_model::plan::PolicyIdentity;
 use tread_model::plan::compare::ShadowPolicy;
+use tread_model::verdict::Failure;
 
 impl Registry {
     /// Gives each the name that it has in plans.
@@ -74,10 +76,8 @@ impl Registry {
             policies: tried
                 .iter()
                 .map(|(policy, it)| {
-                    let failure = match (&it.choice.deciding, &it.attempt) {
-                        (Deciding::Reboots(_), Attempt::Bad { failure, .. }) => Some(failure),
-                        _ => None,
-                    };
+                    let costs_reboots = matches!(it.choice.deciding, Deciding::Reboots(_));
+                    let failure = costs_reboots.then(|| failure(it)).flatten();
                     ShadowPolicy::new(&policy.identity, false, failure)
                 })
                 .collect(),
@@ -101,14 +101,18 @@ impl Registry {
         self.settings.metrics.keep_policies(&names);
     }
 
-    /// Counts policies by state, and says the state of each.
+    /// Counts policies by state, and says of each its state, and who decides for it.
     pub(super) fn count(&self, listed: &[Chosen], waiting: &[Arc<DisruptionPolicy>]) {
-        let of_listed = listed.iter().map(|it| (it.object.name_any(), it.choice.state));
-        let of_waiting = waiting.iter().map(|object| (object.name_any(), State::Loading));
-        let states: BTreeMap<String, State> = of_listed.chain(of_waiting).collect();
-        self.settings.metrics.set_states(states.into_iter().map(|(name, state)| {
+        let of_listed = listed.iter().map(|it| {
+            let Chosen { object, choice, .. } = it;
+            (object.name_any(), (choice.state, choice.decides(object.spec.mode)))
+        });
+        let of_waiting =
+            waiting.iter().map(|object| (object.name_any(), (State::Loading, "nobody")));
+        let states: BTreeMap<String, (State, &'static str)> = of_listed.chain(of_waiting).collect();
+        self.settings.metrics.set_states(states.into_iter().map(|(name, (state, decides))| {
             let word = State::ALL.iter().find(|(it, _)| *it == state).map_or("", |(_, word)| word);
-            (name, word)
+            StateOf { name, state: word, decides }
         }));
     }
 }
@@ -122,16 +126,32 @@ fn policy(entry: &mut Entry, it: &Chosen) -> Option<Arc<Policy>> {
             decides.map(|policy| entry.taking_part(policy, &it.name, &it.object.spec))
         }
         Deciding::Reboots(claims) => {
-            let Attempt::Bad { failure, digest, .. } = &it.attempt else { return None };
+            let failure = failure(it)?;
             let identity = PolicyIdentity {
                 policy: it.name.clone(),
                 layer: it.object.spec.layer().into(),
                 version: String::new(),
-                digest: digest.unwrap_or_else(|| Sha256::of(b"")),
+                digest: digest(it).unwrap_or_else(|| Sha256::of(b"")),
                 settings_digest: Sha256::of(b"{}"),
             };
             (!claims.is_empty()).then(|| entry.broken(identity, claims.clone(), failure))?
         }
+    }
+}
+
+/// Why nobody can decide: the newest version is bad, or waits while the one before cannot be loaded.
+fn failure(it: &Chosen) -> Option<&Failure> {
+    match &it.attempt {
+        Attempt::Bad { failure, .. } => Some(failure),
+        Attempt::Good(_) => it.not_now.as_ref(),
+    }
+}
+
+/// The digest of the version that would decide.
+fn digest(it: &Chosen) -> Option<Sha256> {
+    match &it.attempt {
+        Attempt::Bad { digest, .. } => *digest,
+        Attempt::Good(_) => Sha256::parse(it.object.status.as_ref()?.digest.as_deref()?),
     }
 }
 

@@ -11,6 +11,13 @@ use std::collections::BTreeMap;
 use tread_kube::api::DisruptionPolicy;
 use tread_model::verdict::{Failure, FailureKind};
 
+/// What of a policy has no room beside the policies that came before it, and why.
+#[derive(Debug)]
+pub(super) struct Over {
+    pub(super) newest: Option<Failure>,
+    pub(super) last: Option<Failure>,
+}
+
 impl Registry {
     /// What a policy's newest version is made of.
     pub(super) fn recipe(&self, snapshot: &Snapshot, object: &DisruptionPolicy) -> Recipe {
@@ -60,9 +67,9 @@ impl Registry {
         }
     }
 
-    /// The policies whose modules are more than there is room for: who came
-    /// first stays.
-    pub(super) fn beyond_room(&self, snapshot: &Snapshot) -> BTreeMap<String, Failure> {
+    /// The policies whose modules are more than there is room for: who came first stays. What goes on
+    /// deciding in place of a newest version takes room too.
+    pub(super) fn beyond_room(&self, snapshot: &Snapshot) -> BTreeMap<String, Over> {
         let mut modules: Vec<_> = snapshot
             .policies
             .values()
@@ -71,26 +78,40 @@ impl Registry {
                 let place = (source.namespace, source.name);
                 let created = snapshot.config_maps.get(&place)?.created;
                 let uid = object.uid()?;
-                let loaded = &self.entries.get(&uid)?.tried()?.loaded;
-                Some((created, place, uid, loaded.policy.as_ref()?.size))
+                let entry = self.entries.get(&uid)?;
+                let newest = entry.tried().and_then(|it| Some(it.loaded.policy.as_ref()?.size));
+                let named = object.status.as_ref().and_then(|status| status.digest.as_ref());
+                let last = entry.last.as_ref();
+                let last = last.filter(|it| named == Some(&it.version.digest.to_string()));
+                Some((created, place, uid, newest, last.map(|it| it.policy.size)))
             })
             .collect();
         modules.sort();
         let most = snapshot.room.bytes;
         let mut bytes = 0_usize;
         let mut over = BTreeMap::new();
-        for (_, _, uid, size) in modules {
-            let sum = bytes.saturating_add(size);
-            if sum <= most {
-                bytes = sum;
-                continue;
+        for (_, _, uid, newest, last) in modules {
+            let fits = |size: &usize| bytes.saturating_add(*size) <= most;
+            let why = |size: usize| too_large(size, bytes, most);
+            let of = Over {
+                newest: newest.filter(|size| !fits(size)).map(why),
+                last: last.filter(|size| !fits(size)).map(why),
+            };
+            let taken = newest.filter(fits).max(last.filter(fits)).unwrap_or_default();
+            if of.newest.is_some() || of.last.is_some() {
+                over.insert(uid, of);
             }
-            let message = format!(
-                "all modules together may have {most} bytes, and with the {size} of this one they \
-                 would have {sum}: remove another policy, or make this one smaller"
-            );
-            over.insert(uid, Failure { kind: FailureKind::TooLarge, message });
+            bytes = bytes.saturating_add(taken);
         }
         over
     }
+}
+
+fn too_large(size: usize, others: usize, most: usize) -> Failure {
+    let sum = others.saturating_add(size);
+    let message = format!(
+        "all modules together may have {most} bytes, and with the {size} of this one they would \
+         have {sum}: remove another policy, or make this one smaller"
+    );
+    Failure { kind: FailureKind::TooLarge, message }
 }

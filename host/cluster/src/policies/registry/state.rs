@@ -126,6 +126,9 @@ impl Registry {
     /// Notes how a round of writing ended.
     pub(super) fn wrote(&mut self, written: Written) {
         let now = Instant::now();
+        for entry in self.entries.values_mut() {
+            entry.removed(&self.removing);
+        }
         self.removing.clear();
         let reported = written.reported.into_iter();
         self.reported.extend(reported.map(|(key, uid)| (key, (uid, now))));

@@ -1,6 +1,7 @@
 //! Copies that no status names: a leader that was killed after it wrote one, or
 //! before it removed one, leaves it behind. Whoever leads next sweeps them away.
 
+use crate::policies::kept;
 use kube::api::Preconditions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -43,9 +44,9 @@ pub(super) struct Found {
 }
 
 impl Sweep {
-    /// Whether this copy is about to go.
-    pub(super) fn holds(&self, place: &str) -> bool {
-        self.copies.contains_key(place)
+    /// Whether a copy of this policy, by UID, is about to go.
+    pub(super) fn holds_any_of(&self, uid: &str) -> bool {
+        self.copies.keys().any(|place| kept::is_of(place, uid))
     }
 
     /// Notes what was listed; None: it could not be.

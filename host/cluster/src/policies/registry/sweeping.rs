@@ -2,7 +2,7 @@
 
 use super::entry::Copy;
 use super::state::Registry;
-use super::sweep::{SETTLES_AFTER, Sweep};
+use super::sweep::SETTLES_AFTER;
 use super::write::Write;
 use crate::policies::kept;
 use crate::policies::snapshot::Snapshot;
@@ -11,11 +11,10 @@ use tokio::time::Instant;
 
 impl Registry {
     /// The copies to remove, once it leads for long enough.
-    pub(super) fn sweep(&mut self, snapshot: &Snapshot) -> Vec<Write> {
+    pub(super) fn sweep(&mut self) -> Vec<Write> {
         let now = Instant::now();
         if !self.swept.begun {
-            self.swept =
-                Sweep { begins: Some(now + SETTLES_AFTER), begun: true, ..Sweep::default() };
+            (self.swept.begins, self.swept.begun) = (Some(now + SETTLES_AFTER), true);
         }
         match self.swept.begins {
             Some(begins) if begins <= now => {
@@ -25,13 +24,16 @@ impl Registry {
             Some(begins) => self.look_by(begins),
             None => {}
         }
-        // What this replica wrote or is writing, or sees named by now, stays.
-        let used = self.used(snapshot);
-        self.swept.copies.retain(|place, _| !used.contains(place));
         let copies = self.swept.copies.iter();
         copies
             .map(|(place, as_seen)| Write::Sweep { place: place.clone(), as_seen: as_seen.clone() })
             .collect()
+    }
+
+    /// Lets those stay that this replica wrote or is writing, or sees named by now.
+    pub(super) fn spare_used(&mut self, snapshot: &Snapshot) {
+        let used = self.used(snapshot);
+        self.swept.copies.retain(|place, _| !used.contains(place));
     }
 
     fn used(&self, snapshot: &Snapshot) -> BTreeSet<String> {
@@ -46,7 +48,8 @@ impl Registry {
                 _ => None,
             };
             let writing = entry.copying.as_ref().map(|running| kept::place(uid, &running.what));
-            written.into_iter().chain(writing)
+            // The watch may not have told of it yet.
+            written.into_iter().chain(writing).chain(entry.named().cloned())
         });
         named.chain(own).collect()
     }

@@ -26,7 +26,10 @@ impl Registry {
             Ok(Done::Swept(found)) => self.swept.found(found),
             Ok(Done::Copied { uid, version, place }) => {
                 let Some(entry) = self.entries.get_mut(&uid) else { return };
-                entry.copied(*version, place, now);
+                // One of a time before, in which this replica led as well, is swept away.
+                if entry.copying.as_ref().is_some_and(|running| running.what == *version) {
+                    entry.copied(*version, place, now);
+                }
             }
         }
     }

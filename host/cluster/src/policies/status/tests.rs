@@ -1,5 +1,5 @@
 use super::*;
-use crate::policies::choose::choose;
+use crate::policies::choose::{choose, choose_meanwhile};
 use tread_kube::api::DisruptionPolicySpec;
 use tread_kube::api::disruption_policy::{ConfigMapSource, Layer, Mode, Source};
 use tread_model::digest::Sha256;
@@ -148,6 +148,41 @@ fn without_a_good_version_it_says_that_claims_cost_reboots() {
 }
 
 #[test]
+fn a_policy_that_is_only_tried_wakes_nobody_and_says_that_it_costs_nothing() {
+    let last = version("1.0.0");
+    let (mut tried, _) = seen(&object(), &Attempt::Good(last.clone()), None, 1);
+    for (mode, kept, decides, expected) in [
+        (Mode::Enforce, None, "reboots", "every change that it claims costs a reboot."),
+        (Mode::Enforce, Some(&last), "last-good", "The version before, 1.0.0, goes on deciding."),
+        (Mode::Shadow, None, "nobody", "It is only tried: it decides nothing, and costs nothing."),
+        (
+            Mode::Shadow,
+            Some(&last),
+            "nobody",
+            "The version before, 1.0.0, goes on being tried: it decides nothing, and costs nothing.",
+        ),
+    ] {
+        tried.spec.mode = mode;
+        let newest = bad("it loops");
+        assert_eq!(choose(&tried, &newest, kept, None).decides(mode), decides, "{mode:?}");
+        let (after, note) = seen(&tried, &newest, kept, 2);
+        let said = condition(&after, "Loaded").2;
+        assert!(said.contains(expected), "{said}");
+        assert!(note.unwrap().text.contains(expected), "its author is told the same");
+    }
+    // A version that waits, for its turn or for an admin, does not change that.
+    let said = waiting_behind(&tried, 1, Timestamp::from_second(3).unwrap());
+    let waits = said.conditions.iter().find(|it| it.reason == WAITING).unwrap();
+    assert!(waits.message.ends_with("Until then 1.0.0 goes on being tried."), "{waits:?}");
+    let claims = vec![Claim::on("file:/**", Effect::None, Effect::None)];
+    let wide = Attempt::Good(Version { claims, ..version("2.0.0") });
+    let (after, _) = seen(&tried, &wide, Some(&last), 4);
+    let said = condition(&after, "Approved").2;
+    assert!(said.starts_with("The new version, 2.0.0, is not tried until an admin"), "{said}");
+    assert!(said.ends_with("The version before, 1.0.0, goes on being tried."), "{said}");
+}
+
+#[test]
 fn an_approval_that_is_missing_says_how_to_give_it() {
     let wide = Version {
         claims: vec![Claim::on("file:/**", Effect::None, Effect::None)],
@@ -194,6 +229,42 @@ fn what_is_switched_off_or_pinned_away_for_a_moment_stays_kept_and_known() {
     let (pinned, _) = seen(&pinned, &bad("a"), None, 3);
     assert_eq!(known(&pinned), before);
     assert_eq!(columns(&pinned), ("file:/etc/chrony.conf".to_owned(), "reboot".to_owned()));
+}
+
+#[test]
+fn a_version_that_waits_does_not_take_the_copy_of_one_that_cannot_be_loaded_for_a_moment() {
+    let last = version("1.0.0");
+    let (loaded, _) = seen(&object(), &Attempt::Good(last.clone()), Some(&last), 1);
+    let wide = vec![Claim::on("file:/**", Effect::None, Effect::None)];
+    let wide = Attempt::Good(Version { claims: wide, ..version("2.0.0") });
+    let meanwhile = |object: &DisruptionPolicy, second: i64| {
+        let choice = choose_meanwhile(object, &wide, None);
+        let found =
+            Found { choice: &choice, newest: &wide, kept: None, name: "chrony", retry: None };
+        let (status, note) = status(object, found, Timestamp::from_second(second).unwrap());
+        (DisruptionPolicy { status: Some(status), ..object.clone() }, note)
+    };
+    let known = |object: &DisruptionPolicy| {
+        let status = object.status.clone().unwrap();
+        (status.kept_in, status.digest, status.settings_digest, status.claims)
+    };
+    let (after, note) = meanwhile(&loaded, 2);
+    assert_eq!(known(&after), known(&loaded));
+    assert_eq!(columns(&after), ("file:/etc/chrony.conf".to_owned(), "reboot".to_owned()));
+    let (value, reason, message) = condition(&after, "Approved");
+    assert_eq!((value, reason), ("False", "NeedsApproval"));
+    assert!(message.starts_with("The new version, 2.0.0, decides nothing until"), "{message}");
+    assert!(
+        message.ends_with("until then every change that it claims costs a reboot."),
+        "{message}"
+    );
+    assert_eq!(note.unwrap().reason, Reason::PolicyNeedsApproval);
+    let (again, note) = meanwhile(&after, 3);
+    assert_eq!((&again, note), (&after, None), "or every look would be a write");
+    // Once it is loaded it decides.
+    let (mended, _) = seen(&again, &wide, Some(&last), 4);
+    assert_eq!(mended.status.as_ref().unwrap().state, Some(State::LastGood));
+    assert_eq!(known(&mended), known(&loaded));
 }
 
 /// What stands under CLAIMS and EFFECTS.

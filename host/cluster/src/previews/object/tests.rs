@@ -12,6 +12,7 @@ fn a_plan_is_named_after_its_pool_and_cause_and_never_like_an_earlier_one() {
         target: None,
         parts: Vec::new(),
         operated: true,
+        rollout_paused: false,
         single_replica: false,
         since: since.to_owned(),
         doubt: None,

@@ -69,6 +69,7 @@ fn said_above(
         target: None,
         parts: vec![Part { cause: cause.clone(), body: Some(given), mirrors: false }],
         operated,
+        rollout_paused: false,
         single_replica: false,
         since: String::new(),
         doubt: None,

@@ -77,6 +77,7 @@ pub(crate) fn preview(pool: &str, nodes: i64, reboots: bool, operator: Option<Ef
         target: None,
         parts: vec![Part { cause: cause(), body: None, mirrors: false }],
         operated: operator.is_some(),
+        rollout_paused: false,
         single_replica: false,
         since: String::new(),
         doubt: None,
@@ -167,6 +168,11 @@ fn what_is_paused_or_not_known_is_said_and_what_is_no_change_is_not() {
     paused.work.pool = Arc::new(Pool { paused: true, ..Pool::clone(&paused.work.pool) });
     let lines = warnings(&[paused], &cause());
     assert!(lines[0].contains("(paused: not before it is unpaused)"), "{lines:?}");
+
+    let mut waits = preview("worker", 3, true, None);
+    waits.work.rollout_paused = true;
+    let lines = warnings(&[waits], &cause());
+    assert!(lines[0].contains("(its Rollout is paused: not before it is resumed)"), "{lines:?}");
 
     let mut unknown = preview("worker", 3, true, None);
     let why = "MachineConfig 99-a: spec.config: is no object\nand more";

@@ -1,10 +1,12 @@
 use super::*;
-use crate::pools::{ConfigMeta, Node, Pool};
-use crate::previews::{Edit, Mirror, Release};
+use crate::pools::{ConfigMeta, Node, Pool, Wanted};
+use crate::previews::{Edit, Mirror, Release, describe, preview};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use std::collections::BTreeMap;
 use tread_kube::api::MachineConfigPool;
 use tread_kube::api::machine_config::ROLE_LABEL;
+use tread_model::digest::Digest;
 
 /// A pool `worker`, of `00` and `50`, rendered and settled at second 100, with
 /// one node.
@@ -295,4 +297,63 @@ fn what_is_taken_back_before_it_is_rolled_out_is_a_cause_too() {
     );
     let after = cluster.with(&Edit::NoMachineConfig("60".to_owned()));
     assert_eq!(causes_of(&after), ["MachineConfig/60 deleted"]);
+}
+
+#[test]
+fn nodes_that_say_nothing_are_one_way_with_those_that_have_what_the_pool_had() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "rendered-worker-2", 200);
+    let sources = json!([{"name": "00"}, {"name": "50"}]);
+    put_pool(
+        &mut cluster,
+        json!({
+            "spec": {"configuration": {"name": "rendered-worker-2", "source": sources}},
+            "status": {"configuration": {"name": "rendered-worker-1", "source": sources}},
+        }),
+    );
+    let put_silent = |cluster: &mut Cluster, name: &str| {
+        let labels = [("worker".to_owned(), String::new())].into();
+        let node = Node { labels, ..Node::default() };
+        Arc::make_mut(&mut cluster.members).put(name, node, &cluster.pools);
+    };
+    put_silent(&mut cluster, "0");
+    put_silent(&mut cluster, "b");
+    let rolling = work(&cluster, "worker").unwrap();
+    let [way] = rolling.ways.as_slice() else { panic!("{:?}", rolling.ways) };
+    assert_eq!((way.from_name.as_str(), way.nodes.count), ("rendered-worker-1", 3));
+    assert_eq!(way.nodes.first, ["0", "a", "b"]);
+    // The next look says the same of them.
+    let mut planned = preview("worker", 0, true, None);
+    planned.ways[0].way = way.clone();
+    let mut plan = describe(&planned, Digest::of(b""), Timestamp::now()).remove(0);
+    assert_eq!(plan.status.nodes, Some(3));
+    put_silent(&mut cluster, "c");
+    plan.moved(&work(&cluster, "worker").unwrap().ways);
+    let [gone] = plan.status.transitions.as_slice() else { panic!("{:?}", plan.status) };
+    assert_eq!((plan.status.nodes, gone.nodes.count), (Some(4), 4));
+    assert_eq!(gone.nodes.first, ["0", "a", "b", "c"]);
+}
+
+#[test]
+fn a_plan_of_a_paused_rollout_says_that_it_waits() {
+    let mut cluster = settled();
+    put_config(&mut cluster, "60", 150);
+    let paused = Wanted { paused: true, ..Wanted::default() };
+    cluster.wanted = Arc::new([("worker".to_owned(), paused)].into());
+    assert!(!work(&cluster, "worker").unwrap().rollout_paused, "the operator does not wait");
+    cluster.by_tread = true;
+    let waits = work(&cluster, "worker").unwrap();
+    assert!(waits.rollout_paused);
+    let pending = |paused: bool| {
+        let mut planned = preview("worker", 1, true, None);
+        planned.work.to_name = "rendered-worker-2".to_owned();
+        planned.work.rollout_paused = paused;
+        let plan = describe(&planned, Digest::of(b""), Timestamp::now()).remove(0);
+        let mut all = plan.status.conditions.into_iter();
+        let found = all.find(|it| it.type_ == "Pending").unwrap();
+        (found.status, found.reason)
+    };
+    let said = |reason: &str| ("True".to_owned(), reason.to_owned());
+    assert_eq!(pending(waits.rollout_paused), said("RolloutPaused"));
+    assert_eq!(pending(false), said("NotRolledOut"));
 }

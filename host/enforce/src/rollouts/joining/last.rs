@@ -6,7 +6,7 @@ use super::bound::Stands;
 use super::kept;
 use super::room::{NEARLY, ROOM};
 use super::run::maybe;
-use super::serving::{Joining, seconds};
+use super::serving::Joining;
 use futures::{StreamExt as _, stream};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -91,7 +91,7 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<Option<Instant>,
         Some(facts) if facts.joins.is_some() => Stands::Outside,
         Some(_) => places.get(name).map_or(Stands::Outside, |pool| Stands::In(*pool)),
     };
-    let times = (seconds(), settings.joining.lasts.as_secs());
+    let times = (joining.seconds(), settings.joining.lasts.as_secs());
     let taken = record.room(&BTreeMap::new(), |name| nodes.contains_key(name), times).taken;
     report_room(settings, taken, before);
     let [moved, all] = record.notes(stands, times.0);

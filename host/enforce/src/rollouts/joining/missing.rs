@@ -6,7 +6,7 @@ use super::super::facts::Facts;
 use super::fetches::Missing;
 use super::kept::{self, Fetched};
 use super::run::maybe;
-use super::serving::{Joining, one, seconds};
+use super::serving::{Joining, one};
 use futures::StreamExt as _;
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,7 +81,7 @@ async fn look(
     }
     let Some(record) = joining.record().flatten() else { return Ok(None) };
     let Some(moment) = joining.known.now() else { return Ok(Some(AGAIN)) };
-    let now = seconds();
+    let now = joining.seconds();
     let lasts = settings.joining.lasts.as_secs();
     let ended = record.fetched().filter(|(_, it)| it.at.saturating_add(lasts) <= now);
     // One that is held has registered: it may be let in by hand, and show its claim no more.

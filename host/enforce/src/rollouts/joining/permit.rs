@@ -3,6 +3,7 @@
 //! needs its Lease, which is given back once it counts in its pool.
 
 use super::super::facts::{Facts, PAUSED_ANNOTATION};
+use super::bound::Bound;
 use super::serving::Joining;
 use crate::carry::{make_lease, write_lease};
 use crate::reading::lease;
@@ -67,6 +68,14 @@ impl Joining {
         }
         if record.held(claim.id).is_some() {
             return Err("it is held; its NodeUpdate says why".to_owned());
+        }
+        // Its agent may be at an order of before: what that left undone comes by another one.
+        if !record.is_first(claim.id, &facts.uid) {
+            return Err("it registered again, and is brought nothing before it joins".to_owned());
+        }
+        let booted = record.bound_by(claim.id).and_then(Bound::config);
+        if booted.and_then(|config| record.needs_agent(config)).is_none() {
+            return Err("its machine booted with all that is brought before it joins".to_owned());
         }
         let moment = self.known.now().ok_or("nodes are not known yet")?;
         is_free(&facts, moment.maintained.get(name).copied().unwrap_or_default())?;

@@ -9,7 +9,7 @@ use super::refused::Refused;
 use super::report::What;
 use super::room::ROOM;
 use super::secrets::{Held, KEYS_UNREADABLE, keep_tokens, make_keys};
-use super::serving::{Joining, one, seconds};
+use super::serving::{Joining, one};
 use super::sorting::{Found, Sorted, Sorting};
 use super::unwritten;
 use futures::{StreamExt as _, stream};
@@ -267,7 +267,7 @@ fn begin_to_bind(
     if bind.claims.is_empty() {
         return;
     }
-    let times = (seconds(), joining.settings.joining.lasts.as_secs());
+    let times = (joining.seconds(), joining.settings.joining.lasts.as_secs());
     let nodes = Arc::clone(&moment.nodes);
     let is_there = move |node: &str| nodes.contains_key(node);
     let room = record.as_deref().map(|it| it.room(&bind.claims, &is_there, times).taken);

@@ -20,7 +20,7 @@ use tread_kube::api::Rollout;
 use tread_kube::api::conditions::{Finding, set};
 use tread_kube::asking::{Backoff, Call, CallOutcome, ask};
 use tread_model::digest::Digest;
-use tread_model::joining::{Boots, Mark, served};
+use tread_model::joining::{Boots, Mark, Unserved, served};
 
 /// The word where the config of a pool has no room for claims.
 const CANNOT_BE_SERVED: &str = "CannotBeServed";
@@ -45,6 +45,8 @@ struct Before {
     unread: Option<&'static str>,
     /// By its name, what was read of a config: what is rendered stays as it is.
     read: BTreeMap<String, Read>,
+    /// Whether machines get a kubeconfig, by which that was read: it needs a place in the config.
+    bootstraps: bool,
 }
 
 /// What was read of a config.
@@ -54,6 +56,8 @@ struct Read {
     brings: bool,
     /// Why no machine can be served with it.
     unserved: Option<String>,
+    /// Whether that is for want of room for claims, so that it concerns nodes that joined by theirs.
+    lacks_room: bool,
 }
 
 /// Tells of it, as the leader, for as long as it is polled.
@@ -145,7 +149,9 @@ async fn look(joining: &Joining, before: &mut Before) -> Result<(), String> {
     }
     let cluster = settings.previewer.snapshot();
     let target = |pool: &Pool| pool.target.as_ref().map(|it| it.name.clone());
-    before.read.retain(|name, _| cluster.configs.contains_key(name));
+    let bootstrapped = std::mem::replace(&mut before.bootstraps, is_served && flaw.is_none());
+    let is_same = bootstrapped == before.bootstraps;
+    before.read.retain(|name, _| is_same && cluster.configs.contains_key(name));
     // What cannot be read of one pool keeps nothing from the others.
     let mut done = Ok(());
     for (name, pool) in &cluster.pools {
@@ -186,24 +192,25 @@ fn judged(
     has_members: bool,
     bootstraps: impl FnOnce(bool) -> Option<Finding>,
 ) -> Option<Finding> {
-    let why = |it: &Option<(String, Read)>| it.as_ref().and_then(|(_, read)| read.unserved.clone());
-    if let Some(why) = why(now) {
-        return Some(unserved(CANNOT_BE_SERVED, without_room(&why, has_members)));
+    // Why a config is not served, and whether nodes lose their claims by it.
+    let why = |read: &Read| Some((read.unserved.clone()?, has_members && read.lacks_room));
+    if let Some((why, loses)) = now.as_ref().and_then(|(_, read)| why(read)) {
+        return Some(unserved(CANNOT_BE_SERVED, without_room(&why, loses)));
     }
-    let later = target.as_ref().and_then(|(name, read)| Some((name, read.unserved.as_deref()?)));
+    let later = target.as_ref().and_then(|(name, read)| Some((name, why(read)?)));
     let finding = bootstraps(now.as_ref().is_some_and(|(_, read)| read.brings));
     match (later, now) {
-        (Some((_, why)), None) => {
-            let is_told = has_members || finding.is_some();
-            is_told.then(|| unserved(CANNOT_BE_SERVED, without_room(why, has_members)))
+        (Some((_, (why, loses))), None) => {
+            let is_told = loses || finding.is_some();
+            is_told.then(|| unserved(CANNOT_BE_SERVED, without_room(&why, loses)))
         }
-        (Some((target, why)), Some((now, _))) => {
-            let why = without_room(why, has_members);
+        (Some((target, (why, loses))), Some((now, _))) => {
+            let why = without_room(&why, loses);
             let later = format!(
                 "machines that boot get {now} as long as no node runs {target} well, and none is served after \
                  that: {why}"
             );
-            finding.map(|finding| match has_members {
+            finding.map(|finding| match loses {
                 true => Finding {
                     status: Some(false),
                     reason: CANNOT_BE_SERVED.to_owned(),
@@ -227,8 +234,8 @@ fn unserved(word: &str, why: String) -> Finding {
 
 /// Why a config has no room for claims, and what that means for the nodes that joined by one: their
 /// Nodes are there, and the config takes what they would register again with.
-fn without_room(why: &str, has_members: bool) -> String {
-    if !has_members {
+fn without_room(why: &str, loses: bool) -> String {
+    if !loses {
         return why.to_owned();
     }
     format!(
@@ -283,22 +290,34 @@ async fn read_of(
     }
     let body = settings.previewer.body(config).await.map_err(|why| why.to_string())?;
     let of = (pool.to_owned(), config.to_owned(), settings.joining.kubelet.clone());
+    let bootstraps = before.bootstraps;
     let read = tokio::task::spawn_blocking(move || {
         let (pool, config, kubelet) = of;
-        Read { brings: brings(&body), unserved: unserved_by(&pool, &config, &kubelet, &body) }
+        let unserved = unserved_by((&pool, &config), &kubelet, bootstraps, &body);
+        Read {
+            brings: brings(&body),
+            lacks_room: unserved.as_ref().is_some_and(Unserved::lacks_room),
+            unserved: unserved.map(|why| why.to_string()),
+        }
     });
     let read = read.await.map_err(|_| "it was interrupted".to_owned())?;
     before.read.insert(config.to_owned(), read.clone());
     Ok(read)
 }
 
-/// Why no machine can be served with a config; what cannot be read is told of elsewhere.
-fn unserved_by(pool: &str, config: &str, kubelet: &str, body: &[u8]) -> Option<String> {
+/// Why no machine of a pool can be served with a config, whatever stands in the kubeconfig that it gets,
+/// if it gets one; what cannot be read is told of elsewhere.
+fn unserved_by(
+    (pool, config): (&str, &str),
+    kubelet: &str,
+    bootstraps: bool,
+    body: &[u8],
+) -> Option<Unserved> {
     let object: serde_json::Value = serde_json::from_slice(body).ok()?;
     let digest = Digest::of(b"");
-    let spec = object.get("spec")?;
-    let boots = Boots { pool, config, digest, spec, kubelet, bootstrap: None };
-    served(&boots, None).err().map(|why| why.to_string())
+    let (spec, bootstrap) = (object.get("spec")?, bootstraps.then_some(""));
+    let boots = Boots { pool, config, digest, spec, kubelet, bootstrap };
+    served(&boots, None).err()
 }
 
 /// Says it where that is something else than what stands there; nothing takes it away.
@@ -346,7 +365,7 @@ async fn say(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tread_model::joining::{Ambiguous, Determined};
+    use tread_model::joining::{Ambiguous, BOOTSTRAP, Determined};
 
     #[test]
     fn a_config_without_room_for_claims_says_what_nodes_lose_that_have_joined() {
@@ -358,7 +377,8 @@ mod tests {
     #[test]
     fn a_pool_is_judged_by_the_config_that_its_machines_are_served_and_says_what_comes() {
         let read = |name: &str, unserved: Option<&str>| {
-            let read = Read { brings: name == "old", unserved: unserved.map(str::to_owned) };
+            let (brings, lacks_room) = (name == "old", unserved == Some("it has taints"));
+            let read = Read { brings, unserved: unserved.map(str::to_owned), lacks_room };
             Some((name.to_owned(), read))
         };
         let bootstraps = |brings: bool| {
@@ -397,6 +417,29 @@ mod tests {
         assert_eq!(none(false), None);
         assert!(none(true).unwrap().message.contains("Delete none of the Nodes"));
         assert_eq!(judged(&[None, old.clone()], true, |_| None), None);
+        // What is in the way of other files than the one with the claim costs no node its claim.
+        let taken = read("new", Some("it has a link there"));
+        let (status, word, message) = says([taken.clone(), taken.clone()], true);
+        assert_eq!((status, word.as_str()), (Some(false), CANNOT_BE_SERVED));
+        assert_eq!(message, "no machine that boots is served: it has a link there");
+        let (status, _, message) = says([old.clone(), taken.clone()], true);
+        assert!(status == Some(true) && message.ends_with("it has a link there"), "{message}");
+        assert_eq!(judged(&[None, taken], true, |_| None), None);
+    }
+
+    #[test]
+    fn a_config_with_a_link_where_the_kubeconfig_goes_is_served_where_nobody_gave_one() {
+        let body = json!({"spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {
+            "files": [{"path": "/etc/kubelet", "contents": {"source": "data:,kind%3A%20KubeletConfiguration"}}],
+            "links": [{"path": BOOTSTRAP, "target": "/etc/own"}],
+        }}}});
+        let unserved = |bootstraps| {
+            let body = body.to_string();
+            unserved_by(("infra", "rendered"), "/etc/kubelet", bootstraps, body.as_bytes())
+        };
+        assert_eq!(unserved(false), None);
+        let taken = unserved(true).unwrap();
+        assert!(matches!(taken, Unserved::Taken { path: BOOTSTRAP, .. }), "{taken}");
     }
 
     #[test]

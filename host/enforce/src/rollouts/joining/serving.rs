@@ -3,6 +3,7 @@
 use super::super::facts::Facts;
 use super::super::known::Known;
 use super::super::settings::Settings;
+use super::super::time::Asking;
 use super::bootstrap::{self, Flaw};
 use super::choose::{chosen, is_of};
 use super::fetches::{self, Missing, Served};
@@ -22,6 +23,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
 use tread_cluster::index::{Kept, keep};
 use tread_kube::watching::follow;
 use tread_model::digest::Digest;
@@ -36,6 +38,8 @@ const SLACK: u64 = 3600;
 /// So long a node is waited for that registers at the last moment, in seconds: its claim has to be
 /// looked at, and bound.
 const SETTLES: u64 = 300;
+/// So often it is asked what time it is: a replica that does not lead may hear it nowhere else.
+const TIME_AGAIN: Duration = Duration::from_secs(3600);
 /// So many texts are kept, of megabytes each at most: pools that boot at the same time.
 const TEXTS: usize = 16;
 /// So many are made at a time.
@@ -169,6 +173,7 @@ impl Joining {
         let record = joining.record.clone();
         tasks.push(fetches::note(settings.acts.clone(), record, to_note).boxed());
         tasks.push(report::write(settings.clone(), known.updates().clone(), queue).boxed());
+        tasks.push(keep_time(settings.clone()).boxed());
         (joining, join_all(tasks).map(drop).boxed())
     }
 
@@ -192,7 +197,8 @@ impl Joining {
         let record = self.record()?;
         let nodes = self.known.nodes().now()?;
         let joins = |node: &str| nodes.get(node).is_some_and(|it| it.joins.is_some());
-        Some(record.iter().flat_map(|record| record.served(seconds(), joins)).cloned().collect())
+        let now = self.seconds();
+        Some(record.iter().flat_map(|record| record.served(now, joins)).cloned().collect())
     }
 
     /// The config that the machine of a node booted with, where it has not registered again since.
@@ -210,6 +216,12 @@ impl Joining {
         cluster.pools.get(pool).is_some_and(|pool| is_of(pool, config, &cluster.configs))
     }
 
+    /// The API server's time, in seconds since 1970; before its first answer that of this machine's clock.
+    pub(super) fn seconds(&self) -> u64 {
+        let own = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.settings.acts.clock.now().map_or_else(own, |now| now.0).as_secs()
+    }
+
     /// Whether a token is one of this pool's; none as long as that is not known. It takes as long
     /// where there is no such pool.
     pub fn admit(&self, pool: &str, token: &str) -> Option<bool> {
@@ -222,7 +234,10 @@ impl Joining {
         let cluster = self.settings.previewer.snapshot();
         let known = cluster.pools.get(pool);
         let is_of = |tokens: &Tokens| known.is_some_and(|pool| pool.uid == tokens.pool);
-        match tokens.filter(|tokens| is_of(tokens)) {
+        // Where the API server does not know the kind of pools for a moment, there seems to be none.
+        let may_come = cluster.pools.is_empty();
+        match tokens.filter(|tokens| may_come || is_of(tokens)) {
+            Some(tokens) if may_come => (!tokens.admit(token)).then_some(false),
             Some(tokens) => Some(tokens.admit(token)),
             None => {
                 let _ = Tokens::fresh("", [0; 32]).admit(token);
@@ -262,7 +277,10 @@ impl Joining {
         let bootstrap = bootstrap.ok();
         let asked = Asked { pool: pool.to_owned(), config, minor, bootstrap, first_boot };
         let text = self.text(&asked).await?;
-        let now = seconds();
+        // Nodes are dated by it too, whatever this machine's own clock says.
+        let now = self.settings.acts.clock.now();
+        let now = now.ok_or_else(|| not_yet("the API server has not said yet what time it is"))?;
+        let now = now.0.as_secs();
         self.note(&asked.config, text.needs_agent, now).await?;
         let id = getrandom::u64().map_err(|error| NotServed::NotYet(error.to_string()))?;
         let claim = Claim {
@@ -337,6 +355,17 @@ impl Joining {
     }
 }
 
+/// Asks what time it is where the last answer is old, for as long as it is polled.
+async fn keep_time(settings: Settings) {
+    let mut asking = Asking::default();
+    loop {
+        tokio::select! {
+            () = asking.ended() => {}
+            () = sleep(TIME_AGAIN) => asking.ask_if_old(&settings),
+        }
+    }
+}
+
 fn text(asked: &Asked, kubelet: &str, body: &[u8]) -> Result<Text, NotServed> {
     let unread = || NotServed::NotYet(format!("{} cannot be read", asked.config));
     let mut object: serde_json::Value = serde_json::from_slice(body).map_err(|_| unread())?;
@@ -372,10 +401,6 @@ pub(crate) fn digest(name: &str, body: &[u8]) -> Option<Digest> {
 /// The only object of a kind.
 pub(super) fn one<V: Clone>(all: &BTreeMap<String, V>) -> Option<V> {
     all.values().next().cloned()
-}
-
-pub(super) fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// When a node registered, in seconds since 1970.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::rollouts::known::Moment;
+use crate::rollouts::may_act::MayAct;
 use crate::rollouts::plans::Plans;
 use crate::rollouts::progress::sentence;
 use crate::rollouts::render::{Made, NotMade, ToHave};
@@ -170,17 +171,21 @@ impl World {
             slots: Ok(Arc::new(self.slots.clone())),
             ..Moment::empty()
         };
+        let terms = Terms::default();
+        let mut may_act = MayAct::default();
+        may_act.look(&moment, true, ("tread/1", &terms), Time::default());
         Scene::of(By {
             cluster: &cluster,
             moment: &moment,
             made: &self.made,
             not_written: &self.not_written,
             plans: &Plans::default(),
-            terms: &Terms::default(),
+            terms: &terms,
             us: "tread/1",
             own_node: None,
             stuck: &AllStuck::default(),
             sightings: &Sightings::default(),
+            may_act: &may_act,
             now: self.now,
             lost_after: Duration::from_secs(3600),
             form: 1,
@@ -530,4 +535,78 @@ fn a_cordon_of_an_operation_that_nobody_knows_is_told_of_with_the_way_out() {
         node.ready && !node.held.as_ref().is_some_and(|it| it.contains("uncordon")),
         "{node:?}"
     );
+}
+
+#[test]
+fn no_node_is_alone_beside_one_that_joins() {
+    let world = World::default().pool("worker", 1).node("n", &["worker"]);
+    assert!(world.seen().is_alone("n"), "there is no other one");
+    assert!(!world.joins("m").seen().is_alone("n"), "its pods wait until that one is in");
+}
+
+/// A Rollout that brings nodes to their config that have another disk.
+fn overwrites(pool: &str) -> Option<Value> {
+    Some(json!({"apiVersion": "tread.dev/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": pool}, "spec": {"newNodes": "Overwrite"}}))
+}
+
+/// A NodeUpdate of a node that is due for a reboot where its Rollout says so.
+fn differs(name: &str, pool: &str) -> Arc<NodeUpdate> {
+    let update = json!({"apiVersion": "tread.dev/v1alpha1", "kind": "NodeUpdate",
+        "metadata": {"name": name, "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name}]},
+        "spec": {"pool": pool}, "status": {"message": "/etc/a differs"}});
+    Arc::new(serde_json::from_value(update).unwrap())
+}
+
+#[test]
+fn a_pool_whose_slot_a_node_took_along_into_another_pool_names_that_node() {
+    for (phase, remedy) in [("Degraded", "retry"), ("Begun", "status")] {
+        let world = World::default().made("quarantine", "new").made("worker", "new");
+        let mut world = world.node("m", &["worker"]).node("n", &["quarantine"]);
+        world = world.ordered("n", "worker", "Reboot", phase);
+        world.updates.insert("m".to_owned(), differs("m", "worker"));
+        let scene = world.rollout("worker", overwrites("worker")).seen();
+        let worker = &scene.pools["worker"];
+        assert_eq!(worker.turns.next, Vec::<String>::new(), "{phase}: it would find no room");
+        let said = sentence(worker);
+        assert!(said.contains("m: it waits for n: one node of its pool may be down"), "{said}");
+        assert!(said.contains("(n: it is in pool quarantine by now, and keeps its slot"), "{said}");
+        assert!(said.contains(&format!("tread rollout {remedy} quarantine")), "{said}");
+        let own = sentence(&scene.pools["quarantine"]);
+        assert!(!own.contains("keeps its slot here"), "{own}");
+    }
+}
+
+#[test]
+fn a_pool_whose_slot_a_node_has_that_registered_anew_names_that_node() {
+    let world = World::default().made("worker", "new").node("m", &["worker"]);
+    let mut world = world.ordered("n", "worker", "Reboot", "Begun").joins("n");
+    world.updates.insert("m".to_owned(), differs("m", "worker"));
+    let scene = world.rollout("worker", overwrites("worker")).seen();
+    assert_eq!(scene.pools["worker"].turns.next, Vec::<String>::new());
+    let said = sentence(&scene.pools["worker"]);
+    assert!(said.contains("m: it waits for n: one node of its pool may be down"), "{said}");
+    assert!(said.contains("(n: it registered anew, and the slot of the one before"), "{said}");
+}
+
+#[test]
+fn a_node_that_took_its_slot_along_counts_once_in_what_all_pools_may_have_down() {
+    let world = World::default().made("infra", "new").made("worker", "new");
+    // A tenth of them may be down: two.
+    let mut world = (0..19).fold(world, |world, at| world.node(&format!("w{at:02}"), &["worker"]));
+    world.put(
+        "worker",
+        json!({"nodeSelector": {"matchLabels": {"worker": ""}}, "maxUnavailable": 3,
+            "configuration": {"name": "new"}}),
+    );
+    world = world.node("n", &["infra"]).ordered("n", "worker", "Reboot", "Degraded");
+    for name in ["w00", "w01"] {
+        world.updates.insert(name.to_owned(), differs(name, "worker"));
+    }
+    let scene = world.rollout("worker", overwrites("worker")).seen();
+    let turns = &scene.pools["worker"].turns;
+    assert_eq!(turns.next, ["w00"]);
+    let why = turns.waits.iter().find(|(name, _)| name == "w01").unwrap().1.to_string();
+    assert_eq!(why, "it waits: 2 nodes of all pools are down, and 2 may be");
 }

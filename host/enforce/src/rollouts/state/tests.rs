@@ -37,6 +37,7 @@ fn against() -> Against<'static> {
         retry: None,
         now: Time::default(),
         lost_after: Duration::from_secs(3600),
+        acts_since: Some(Time::default()),
         overwrites: false,
         form: FIRST_FORM,
     }
@@ -330,8 +331,9 @@ fn only_a_node_that_would_be_begun_waits_for_its_agent() {
     for known in [None, Some(1)] {
         let waits = of(known, due());
         assert!(waits.needs_agent && waits.not_yet.unwrap().starts_with("NeedsAgent"), "{known:?}");
-        assert!(of(known, update(None, None, None)).needs_agent, "it has not said what it has");
     }
+    assert!(of(Some(1), update(None, None, None)).needs_agent, "it has not said what it has");
+    assert!(!of(None, update(None, None, None)).needs_agent, "its agent has said nothing yet");
     for knows in [2, 3] {
         let begins = of(Some(knows), due());
         assert_eq!((begins.needs_agent, begins.not_yet), (false, None));
@@ -366,6 +368,15 @@ fn one_that_is_unwell_is_begun_again_by_itself_as_often_as_is_said_and_no_other_
     assert_eq!(of(&degraded(1), "2026-01-02T00:20:00Z").state, State::Due(Disrupts::Reboot));
     let given_up = of(&degraded(2), "2027-01-01T00:00:00Z");
     assert_eq!((given_up.state, given_up.again), (State::Failed, None));
+    // No agent was given the last order: its window ended in its drain.
+    let not_tried = |tried: u32| {
+        let mut order = order("Closed", "Reboot", TARGET, true);
+        (order["given"], order["tried"]) = (json!(false), json!(tried));
+        update(Some(order), Some("Degraded"), Some(OLD))
+    };
+    assert_eq!(of(&not_tried(2), "2026-01-02T00:19:59Z").state, State::Failed);
+    assert_eq!(of(&not_tried(2), "2026-01-02T00:20:00Z").state, State::Due(Disrupts::Reboot));
+    assert_eq!(of(&not_tried(1), "2026-01-02T00:10:00Z").state, State::Due(Disrupts::Reboot));
     // One that went back is well: it halts its pool for that config.
     let order = order("Closed", "Reboot", TARGET, false);
     let went_back = update(Some(order), Some("WentBack"), Some(OLD));
@@ -465,4 +476,40 @@ fn an_agent_that_does_not_end_its_order_is_taken_for_lost_until_that_is_retried(
     assert!(!stands("Prepare", "Reboot", None, late, None).1);
     let done = stands("Closed", "Reboot", Some("Done"), late, None);
     assert!(!done.1);
+}
+
+#[test]
+fn an_agent_is_waited_for_as_long_as_nobody_may_act_on_its_node_or_since_somebody_may() {
+    let at = |text: &str| time(text.parse().unwrap()).unwrap();
+    let given = || {
+        let mut order = order("Go", "Reboot", TARGET, false);
+        order["goSince"] = json!("2026-01-02T00:00:00.000000Z");
+        update(Some(order), Some("Begun"), Some(OLD))
+    };
+    let failed = |update: &NodeUpdate, acts_since: Option<&str>, retry: Option<&str>| {
+        let retry = retry.map(|at| At(at.parse().unwrap()));
+        let now = at("2026-01-02T06:00:00Z");
+        let acts_since = acts_since.map(at);
+        let against = Against { now, acts_since, retry_before: retry.as_ref(), ..against() };
+        let standing = standing(Some(update), against, |_| Planned::NotYet);
+        assert_eq!(standing.state == State::Failed, standing.lost.is_some());
+        // Nobody retries it where it is in no pool.
+        let outside = is_lost(Some(update), (now, against.lost_after), acts_since);
+        assert!(outside == standing.lost.is_some() || retry.is_some());
+        standing.lost.is_some()
+    };
+    let (soon, long_ago) = (Some("2026-01-02T05:30:00Z"), Some("2026-01-02T04:59:59Z"));
+    assert!(failed(&given(), long_ago, None), "it had an hour");
+    assert!(!failed(&given(), soon, None), "it was somebody else's, or nobody led");
+    assert!(!failed(&given(), None, None), "it is somebody else's");
+    // Whoever led before had waited for long enough.
+    let mut said = given();
+    let condition = json!({"type": "Updated", "status": "False", "reason": "Lost", "message": "",
+        "lastTransitionTime": "2026-01-02T01:00:00Z"});
+    let status = said.status.as_mut().unwrap();
+    status.conditions = vec![serde_json::from_value(condition).unwrap()];
+    for acts_since in [None, soon, long_ago] {
+        assert!(failed(&said, acts_since, None), "{acts_since:?}");
+        assert!(!failed(&said, acts_since, Some("2026-01-02T05:00:01Z")), "{acts_since:?}");
+    }
 }

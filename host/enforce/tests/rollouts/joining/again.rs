@@ -1,7 +1,10 @@
 //! Nodes that register again, or are held, and replicas that begin or do not lead.
 
 use super::super::fixture::Replica;
-use super::{INFRA, Witness, claim, held, is_in, kubelet, register, with_pools};
+use super::{
+    INFRA, Witness, claim, claim_with_an_argument, held, hold_back, is_in, kubelet, let_through,
+    register, with_pools,
+};
 use futures::future::join_all;
 use http::{Method, Request};
 use k8s_openapi::ByteString;
@@ -14,8 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tread_enforce::rollouts::NotServed;
+use tread_kube::agents::{Answer, Ask, Asked, Instructions};
 use tread_kube::api::node_update::ConfigName;
-use tread_kube::api::{MachineConfig, MachineConfigPool, NodeUpdate, Rollout};
+use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout};
 use tread_model::joining::{KEYS_SECRET, TAINT, TOKENS_SECRET};
 use tread_test_bed::eventually;
 
@@ -28,20 +32,7 @@ async fn record(maps: &Api<ConfigMap>) -> Option<std::collections::BTreeMap<Stri
 async fn a_node_that_registers_again_joins_at_once_also_where_its_config_needs_the_agent() {
     let cluster = with_pools().await;
     let replica = cluster.replica();
-    claim(&replica, "infra").await;
-    let argument = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
-        "metadata": {"name": "60-argument",
-            "labels": {"machineconfiguration.openshift.io/role": "infra"}},
-        "spec": {"kernelArguments": ["nosmt"]},
-    });
-    cluster.apply::<MachineConfig>(argument).await;
-    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
-    let claim = eventually("it is served with the argument", async || {
-        let claim = claim(&replica, "infra").await;
-        record(&maps).await?.values().any(|it| it.ends_with(" agent")).then_some(claim)
-    })
-    .await;
+    let claim = claim_with_an_argument(&cluster, &replica).await;
     let one = kubelet(&cluster, "one").await;
     register(&one, "one", &claim).await.unwrap();
     let (reason, message) = held(&cluster, "one").await;
@@ -115,6 +106,68 @@ async fn a_node_that_registers_again_is_asked_for_what_its_disk_has_of_its_own_p
         })
         .await;
     }
+}
+
+/// What the agent of a node is told, once it is this.
+async fn told(replica: &Replica, node: &Node, is: fn(&Instructions) -> bool) -> Instructions {
+    let (name, uid) = (node.metadata.name.as_deref().unwrap(), node.metadata.uid.as_deref());
+    eventually("its agent is told", async || {
+        replica.agents.wait(name, uid, None).await.ok().filter(is)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_node_that_registers_again_and_is_held_is_permitted_nothing_of_what_was_ordered_before() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    let claim = claim_with_an_argument(&cluster, &replica).await;
+    let one = kubelet(&cluster, "one").await;
+    let before = register(&one, "one", &claim).await.unwrap();
+    let config = told(&replica, &before, |told| told.adopt && told.joins).await.config.unwrap();
+    let patch = Patch::Merge(json!({"status": {"current": config.name}}));
+    let updates: Api<NodeUpdate> = cluster.api();
+    updates.patch_status("one", &PatchParams::default(), &patch).await.unwrap();
+    is_in(&cluster, "one", INFRA).await;
+    hold_back(&cluster).await;
+    cluster.api::<Node>().delete("one", &Default::default()).await.unwrap();
+    let node = register(&one, "one", &claim).await.unwrap();
+    told(&replica, &node, |told| told.joins && told.order.is_none()).await;
+    // By the token of a pod on the node before, of one on this node, and of one that says no node's UID.
+    for uid in [&before, &node].map(|it| it.metadata.uid.as_deref()).into_iter().chain([None]) {
+        for (what, number) in [(Asked::Write, 7), (Asked::Unit, 8), (Asked::Boot, 9)] {
+            let ask = Ask { operation: "0123456789abcdef".repeat(2), what, number };
+            let answer = replica.agents.permit("one", uid, &ask).await;
+            let says = if uid == before.metadata.uid.as_deref() { "made anew" } else { "again" };
+            let is_it = matches!(&answer, Answer::Refused { why } if why.contains(says));
+            assert!(is_it, "{what:?} by {uid:?}: {answer:?}");
+        }
+    }
+    let_through(&cluster);
+    is_in(&cluster, "one", INFRA).await;
+}
+
+#[tokio::test]
+async fn instructions_of_a_node_that_was_made_anew_have_another_revision() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    let claim = claim(&replica, "infra").await;
+    let one = kubelet(&cluster, "one").await;
+    let nodes: Api<Node> = cluster.api();
+    let registers = async || {
+        let node = register(&one, "one", &claim).await.unwrap();
+        is_in(&cluster, "one", INFRA).await;
+        told(&replica, &node, |told| told.adopt && !told.joins && told.order.is_none()).await
+    };
+    // The first time it is asked for what its machine booted with.
+    registers().await;
+    nodes.delete("one", &Default::default()).await.unwrap();
+    let before = registers().await;
+    nodes.delete("one", &Default::default()).await.unwrap();
+    let after = registers().await;
+    let config = |told: &Instructions| told.config.as_ref().unwrap().name.clone();
+    assert_eq!(config(&before), config(&after), "they are told the same");
+    assert_ne!(before.revision, after.revision);
 }
 
 #[tokio::test]

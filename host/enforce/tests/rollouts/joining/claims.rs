@@ -188,3 +188,36 @@ async fn only_whoever_has_the_token_of_the_pool_is_admitted() {
     assert_eq!(replica.joining.admit("none", &token("infra")), Some(false));
     assert_eq!(replica.joining.admit("infra", ""), Some(false));
 }
+
+async fn token_of_infra(api: &Api<Secret>) -> Option<String> {
+    let data = api.get_opt(TOKENS).await.ok()??.data?;
+    let tokens: Value = serde_json::from_slice(&data["joining.json"].0).ok()?;
+    tokens["infra"]["newest"].as_str().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn a_machine_with_a_right_token_is_told_to_ask_again_while_its_pool_is_not_known() {
+    let cluster = with_pools().await;
+    let replica = cluster.replica();
+    claim(&replica, "infra").await;
+    let api: Api<Secret> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
+    let known = eventually("infra has a token", async || token_of_infra(&api).await).await;
+    let is_told = async |answer: Option<bool>| {
+        eventually(&format!("it is told {answer:?}"), async || {
+            (replica.joining.admit("infra", &known) == answer).then_some(())
+        })
+        .await;
+    };
+    is_told(Some(true)).await;
+    let pools: Api<MachineConfigPool> = cluster.api();
+    pools.delete("infra", &Default::default()).await.unwrap();
+    // It is gone: others are there.
+    is_told(Some(false)).await;
+    // So it looks while the API server does not know the kind.
+    pools.delete("worker", &Default::default()).await.unwrap();
+    is_told(None).await;
+    for (pool, shown) in [("infra", "another"), ("infra", ""), ("none", known.as_str())] {
+        assert_eq!(replica.joining.admit(pool, shown), Some(false), "{pool} {shown}");
+    }
+    assert_eq!(token_of_infra(&api).await, Some(known), "it is kept");
+}

@@ -1,6 +1,6 @@
 //! What machines are served, and what becomes of them until their nodes have joined.
 
-use super::{INFRA, claim, held, is_in, kubelet, register, with_pools};
+use super::{INFRA, claim, claim_with_an_argument, held, is_in, kubelet, register, with_pools};
 use crate::rollouts::fixture::{Cluster, Replica};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use k8s_openapi::api::events::v1::Event;
@@ -109,21 +109,8 @@ async fn a_machine_that_registers_no_node_is_told_of_with_its_address_whoever_le
 async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_node_joins() {
     let cluster = with_pools().await;
     let replica = cluster.replica();
-    let argument = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
-        "metadata": {"name": "60-argument",
-            "labels": {"machineconfiguration.openshift.io/role": "infra"}},
-        "spec": {"kernelArguments": ["nosmt"]},
-    });
-    claim(&replica, "infra").await;
-    cluster.apply::<tread_kube::api::MachineConfig>(argument).await;
+    let claim = claim_with_an_argument(&cluster, &replica).await;
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
-    let claim = eventually("it is served with the argument", async || {
-        let claim = claim(&replica, "infra").await;
-        let data = maps.get_opt("tread-joining").await.ok()??.data?;
-        data.values().any(|it| it.ends_with(" agent")).then_some(claim)
-    })
-    .await;
     let one = kubelet(&cluster, "one").await;
     register(&one, "one", &claim).await.unwrap();
     let (reason, message) = held(&cluster, "one").await;
@@ -135,7 +122,7 @@ async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_
     .await;
     assert!(instructions.adopt && instructions.order.is_none());
     for (what, number) in [(Asked::Write, 7), (Asked::Boot, 8)] {
-        let answer = replica.agents.permit("one", &ask(what, number)).await;
+        let answer = replica.agents.permit("one", None, &ask(what, number)).await;
         assert!(
             matches!(answer, Answer::Permitted { number: of, .. } if of == number),
             "{answer:?}"
@@ -158,12 +145,12 @@ async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_
     let lease = serde_json::from_value(lease).unwrap();
     leases.create(&PostParams::default(), &lease).await.unwrap();
     eventually("it is refused", async || {
-        let answer = replica.agents.permit("one", &ask(Asked::Boot, 9)).await;
+        let answer = replica.agents.permit("one", None, &ask(Asked::Boot, 9)).await;
         matches!(answer, Answer::Refused { why } if why.contains("Lease")).then_some(())
     })
     .await;
     leases.delete("node-one", &Default::default()).await.unwrap();
-    let answer = replica.agents.permit("one", &ask(Asked::Boot, 9)).await;
+    let answer = replica.agents.permit("one", None, &ask(Asked::Boot, 9)).await;
     assert!(matches!(answer, Answer::Permitted { .. }), "{answer:?}");
     // It joins once its agent says that it has the config, and not by what another one says.
     let says = async |name: &str, digest: &str| {
@@ -178,7 +165,7 @@ async fn what_ignition_cannot_bring_comes_by_permit_and_without_a_slot_before_a_
     let config = &instructions.config.as_ref().unwrap().name;
     says(&config.name, &config.digest).await;
     is_in(&cluster, "one", INFRA).await;
-    let answer = replica.agents.permit("one", &ask(Asked::Boot, 10)).await;
+    let answer = replica.agents.permit("one", None, &ask(Asked::Boot, 10)).await;
     assert!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
     eventually("its Lease is given back", async || {
         leases.get_opt("node-one").await.ok()?.is_none().then_some(())
@@ -276,21 +263,7 @@ async fn a_pool_whose_selector_leaves_labels_open_says_so_until_it_is_mended() {
 async fn a_node_whose_agent_could_not_bring_what_ignition_cannot_says_so_and_is_let_in_by_hand() {
     let cluster = with_pools().await;
     let replica = cluster.replica();
-    claim(&replica, "infra").await;
-    let argument = json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
-        "metadata": {"name": "60-argument",
-            "labels": {"machineconfiguration.openshift.io/role": "infra"}},
-        "spec": {"kernelArguments": ["nosmt"]},
-    });
-    cluster.apply::<tread_kube::api::MachineConfig>(argument).await;
-    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.acts.namespace);
-    let claim = eventually("it is served with the argument", async || {
-        let claim = claim(&replica, "infra").await;
-        let data = maps.get_opt("tread-joining").await.ok()??.data?;
-        data.values().any(|it| it.ends_with(" agent")).then_some(claim)
-    })
-    .await;
+    let claim = claim_with_an_argument(&cluster, &replica).await;
     register(&kubelet(&cluster, "one").await, "one", &claim).await.unwrap();
     assert_eq!(held(&cluster, "one").await.0, "Prepares");
     let gave_up = format!("{GAVE_UP}: the image cannot be read");

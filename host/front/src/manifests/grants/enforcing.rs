@@ -49,7 +49,7 @@ pub fn enforcing() -> Vec<Grant> {
         cluster(
             "",
             "pods",
-            READ,
+            &["list"],
             "a drain moves the pods of a node, and sees those that come later",
         ),
         cluster(
@@ -97,18 +97,18 @@ pub fn enforcing() -> Vec<Grant> {
         cluster(
             MACHINE_CONFIG_GROUP,
             "machineconfigpools",
-            &["get", "patch"],
+            &["patch"],
             "a pool's spec.configuration names the config that its nodes get, and an annotation says that it \
              had a Rollout; an admission policy refuses all but that field and annotations",
         ),
         cluster(MACHINE_CONFIG_GROUP, "machineconfigpools/status", &["patch"], "how far a pool is"),
-        cluster(MACHINE_GROUP, "machines", &["get", "watch"], MACHINE_GOES),
+        cluster(MACHINE_GROUP, "machines", &["watch"], MACHINE_GOES),
         cluster(CLUSTER_API, "machines", &["get", "watch"], MACHINE_GOES),
         cluster(CLUSTER_API, "machines", &["patch"], SKIPS_REMEDIATION),
         cluster(
             GROUP,
             "nodeupdates",
-            &["create", "delete", "get", "list", "patch", "update", "watch"],
+            &["create", "get", "list", "patch", "update", "watch"],
             "what each node is to become is an object, written onto the version that was read",
         ),
         cluster(
@@ -120,7 +120,7 @@ pub fn enforcing() -> Vec<Grant> {
         cluster(
             GROUP,
             "rollouts",
-            &["create", "get", "list", "watch"],
+            &["create", "list", "watch"],
             "each pool has one, made once; its spec is the admin's, and it goes with its pool",
         ),
         cluster(
@@ -157,7 +157,7 @@ pub fn enforcing() -> Vec<Grant> {
             &[],
             "by which authority agents know the service; names cannot be given here",
         ),
-        agents("configmaps", &["patch", "update"], &[AGENTS_AUTHORITY], "the same"),
+        agents("configmaps", &["patch"], &[AGENTS_AUTHORITY], "the same"),
     ]
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tread_console::print::warn;
 use tread_enforce::by_hand::{Hand, NotTaken};
 
@@ -22,14 +22,14 @@ pub(super) fn holder(user: &str) -> Result<String> {
     Ok(format!("{user}/{:016x}", u64::from_be_bytes(bytes)))
 }
 
-/// Runs the command, renews the Lease meanwhile, and gives it back.
+/// Runs the command, renews the Lease meanwhile, and gives it back. `asked` is when it was asked for.
 pub(super) async fn run(
     hand: &Hand,
     node: &str,
-    lasts: Duration,
+    (asked, lasts): (Instant, Duration),
     command: &[OsString],
 ) -> Result<ExitCode> {
-    let ended = attend(hand, node, lasts, command).await;
+    let ended = attend(hand, node, (asked, lasts), command).await;
     match hand.release(node).await {
         Ok(_) => {}
         // Whoever has it now keeps it.
@@ -42,7 +42,7 @@ pub(super) async fn run(
 async fn attend(
     hand: &Hand,
     node: &str,
-    lasts: Duration,
+    (asked, lasts): (Instant, Duration),
     command: &[OsString],
 ) -> Result<ExitCode> {
     // A terminal sends its signals to the command too: this program waits for what that does.
@@ -65,7 +65,7 @@ async fn attend(
         }
     };
     let mut ended = tokio::task::spawn_blocking(move || child.wait());
-    let mut lost = std::pin::pin!(lost(hand, node, lasts));
+    let mut lost = std::pin::pin!(lost(hand, node, (asked, lasts)));
     let mut is_lost = false;
     loop {
         tokio::select! {
@@ -84,24 +84,37 @@ async fn attend(
     }
 }
 
-/// Renews the Lease until that does not work any more before it ends; says why.
-async fn lost(hand: &Hand, node: &str, lasts: Duration) -> String {
-    let mut ends = Instant::now() + lasts;
-    let mut next = Instant::now() + lasts / 3;
+/// Renews the Lease until that does not work any more before it ends, also where nobody answers; says why.
+async fn lost(hand: &Hand, node: &str, (asked, lasts): (Instant, Duration)) -> String {
+    let mut late = told_by(asked, lasts);
+    let mut next = asked + lasts / 3;
     loop {
         sleep_until(next).await;
         let asked = Instant::now();
-        match hand.acquire(node, lasts, None).await {
-            Ok(got) if got.was_theirs => {
-                ends = asked + lasts;
+        match timeout_at(late, hand.acquire(node, lasts, None)).await {
+            Ok(Ok(got)) if got.was_theirs => {
+                late = told_by(asked, lasts);
                 next = asked + lasts / 3;
             }
-            Ok(_) => return "somebody took the Lease away, or removed it, meanwhile".to_owned(),
-            Err(NotTaken::Held(by)) => return by.to_string(),
-            Err(why) if Instant::now() + lasts / 10 >= ends => return why.to_string(),
-            Err(_) => next = Instant::now() + lasts / 20,
+            Ok(Ok(_)) => {
+                return "somebody took the Lease away, or removed it, meanwhile".to_owned();
+            }
+            Ok(Err(NotTaken::Held(by))) => return by.to_string(),
+            // There is no time for another try.
+            Ok(Err(why)) if Instant::now() + lasts / 20 >= late => return why.to_string(),
+            Ok(Err(_)) => next = Instant::now() + lasts / 20,
+            Err(_) => {
+                return "the API server does not answer, and the Lease is about to end".to_owned();
+            }
         }
     }
+}
+
+/// When a command has to be told to end at the latest: before the Lease ends that was asked for at `asked`.
+fn told_by(asked: Instant, lasts: Duration) -> Instant {
+    // It lasts from the API server's time, which is rounded down to whole seconds.
+    let margin = lasts / 10 + Duration::from_secs(1);
+    asked + lasts.saturating_sub(margin)
 }
 
 /// How the command ended; after a signal, as a shell says it.

@@ -11,20 +11,22 @@ use tread_console::print::warn;
 use tread_enforce::by_hand::{Got, Hand, HeldBy, NotTaken};
 use tread_kube::node_lease::name;
 
-/// Takes a node's Lease; waits for so long at most until nobody else holds it.
+/// Takes a node's Lease; waits for so long at most until nobody else holds it. Gives also when that was
+/// asked for which took it.
 pub(super) async fn acquire(
     hand: &Hand,
     node: &str,
     lasts: Duration,
     reason: Option<&str>,
     wait: Duration,
-) -> Result<Got, NotTaken> {
+) -> Result<(Got, Instant), NotTaken> {
     let deadline = Instant::now() + wait;
     let mut is_said = false;
     loop {
+        let asked = Instant::now();
         let by = match hand.acquire(node, lasts, reason).await {
             Err(NotTaken::Held(by)) if Instant::now() < deadline => by,
-            done => return done,
+            done => return done.map(|got| (got, asked)),
         };
         if !is_said {
             warn(&format!("{node} is not free yet: {by}"));

@@ -17,7 +17,7 @@ use tread_cluster::membership::foretold::{
 use tread_cluster::membership::gather::{Gathered, PLANS};
 use tread_cluster::membership::stub::{self, Stub};
 use tread_cluster::pools::Place;
-use tread_console::exit::Exit;
+use tread_console::exit::{Exit, unless_nobody_reads};
 use tread_console::print::{json, line, yaml};
 use tread_front::names::{MACHINES, MACHINES_ADDRESS_KEY};
 use tread_kube::asking::{Call, ask};
@@ -102,8 +102,8 @@ fn foretold(
     }
     match address {
         _ if !scene.by_tread => Err(format!(
-            "its user data asks {asked} with a token, as machines do that tread serves, and no Rollout of \
-             tread's is to be seen: tread serves machines where it rolls out"
+            "its user data asks {asked} with a token, as machines do that tread serves, and nothing shows \
+             that tread rolls out here: it serves machines where it does"
         )),
         Ok(Some(serves)) if serves != asked => Err(format!(
             "its user data asks {asked}, and tread is asked at {serves}: tread pools stub {pool} prints the \
@@ -154,8 +154,18 @@ async fn stub(client: &Client, key: &Key, machine: &Machine) -> Result<Stub, Str
         .ok_or_else(|| format!("no URL of a pool's config is in its user data (Secret {secret})"))
 }
 
-/// Prints it.
-pub(super) fn print(checked: &Checked, output: ListOutput, out: &mut impl Write) -> Result<Exit> {
+/// Prints it, and says how that ends.
+pub(super) fn said(checked: &Checked, output: ListOutput, out: &mut impl Write) -> Result<Exit> {
+    unless_nobody_reads(print(checked, output, out))?;
+    let is_refused = checked.user_data.iter().any(UserData::is_refused);
+    Ok(match (checked.wrong.is_empty() && !is_refused, checked.unknown.is_empty()) {
+        (false, _) => Exit::TooDisruptive,
+        (true, false) => Exit::Error,
+        (true, true) => Exit::Done,
+    })
+}
+
+fn print(checked: &Checked, output: ListOutput, out: &mut impl Write) -> Result<()> {
     let value = || {
         json!({
             "fine": checked.fine,
@@ -190,10 +200,40 @@ pub(super) fn print(checked: &Checked, output: ListOutput, out: &mut impl Write)
             )?;
         }
     }
-    let is_refused = checked.user_data.iter().any(UserData::is_refused);
-    Ok(match (checked.wrong.is_empty() && !is_refused, checked.unknown.is_empty()) {
-        (false, _) => Exit::TooDisruptive,
-        (true, false) => Exit::Error,
-        (true, true) => Exit::Done,
-    })
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tread_console::exit::StandardOutput;
+    use tread_kube::api::machines::MACHINE_SET;
+
+    #[test]
+    fn machines_that_will_stray_fail_a_pipeline_also_if_nobody_reads_it() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut out = StandardOutput(writer);
+        let key = Key {
+            kind: MACHINE_SET.name,
+            namespace: "machines".to_owned(),
+            name: "infra-a".to_owned(),
+        };
+        let strays = Foretold {
+            boots: "infra".to_owned(),
+            gets: None,
+            counts: Place::Nowhere,
+            gap: None,
+            patch: None,
+        };
+        let wrong = Checked { wrong: [(key, strays)].into(), ..Checked::default() };
+        let unknown = Checked { unknown: vec!["it is hidden".to_owned()], ..Checked::default() };
+        for (checked, expected) in
+            [(Checked::default(), Exit::Done), (unknown, Exit::Error), (wrong, Exit::TooDisruptive)]
+        {
+            for output in [ListOutput::Human, ListOutput::Json, ListOutput::Yaml] {
+                assert_eq!(said(&checked, output, &mut out).unwrap(), expected, "{checked:?}");
+            }
+        }
+    }
 }

@@ -8,6 +8,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
+use tread_console::exit::unless_nobody_reads;
 use tread_console::print::{line, warn};
 use tread_kube::api::node_update::UpdatePhase;
 use tread_kube::api::{NodeUpdate, Rollout};
@@ -28,8 +29,21 @@ pub(super) enum Request {
     Retry,
 }
 
-/// Makes it, and says what that means.
+/// Makes it, and says what that means: whoever stops reading keeps nothing from being done.
 pub(super) async fn make(
+    out: &mut impl Write,
+    cluster: &Cluster,
+    there: &BTreeMap<String, Rollout>,
+    pool: &str,
+    request: Request,
+) -> Result<()> {
+    let mut said = Vec::new();
+    made(&mut said, cluster, there, pool, request).await?;
+    let told = out.write_all(&said).and_then(|()| out.flush());
+    unless_nobody_reads(told.map_err(Into::into))
+}
+
+async fn made(
     out: &mut impl Write,
     cluster: &Cluster,
     there: &BTreeMap<String, Rollout>,
@@ -52,7 +66,7 @@ pub(super) async fn make(
         }
         Request::Retry => retry(out, cluster, pool, was_paused).await?,
     }
-    Ok(out.flush()?)
+    Ok(())
 }
 
 /// Begins no more nodes of a pool; gives what is there now.

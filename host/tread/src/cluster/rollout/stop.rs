@@ -5,12 +5,13 @@ use super::status::{doing, is_seen};
 use crate::cluster::connect::Cluster;
 use crate::cluster::rollouts::{
     Known, Watching, chosen, has_failed, holder, is_treads, lease_of, open_order, rollouts,
+    warn_of_operator,
 };
 use anyhow::{Result, bail};
 use std::io::Write;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use tread_console::exit::Exit;
+use tread_console::exit::{Exit, unless_nobody_reads};
 use tread_console::print::line;
 use tread_kube::asking::PATIENCE;
 
@@ -52,10 +53,10 @@ pub(super) async fn run(
     for pool in &pools {
         if there.get(pool).is_none_or(|rollout| !rollout.spec.paused) {
             pause(&cluster, pool).await?;
-            writeln!(out, "{} is paused", line(pool))?;
+            show(out, &format!("{} is paused", line(pool)), &[])?;
         }
     }
-    out.flush()?;
+    warn_of_operator(&cluster).await;
     let of = Asked { pools: &pools, all: asked.is_empty() };
     // However short it is: what is left is said in any case.
     let listed_by = deadline.map(|deadline| deadline.max(Instant::now() + PATIENCE));
@@ -89,6 +90,10 @@ pub(super) async fn run(
 const UNKNOWN: &str = "the time is over, and the cluster has not said yet what is under way: the pools are \
     paused; ask again with a longer --timeout";
 
+/// What is to be done about nodes that failed.
+const KEEP_THEIR_CORDON: &str = "nodes that failed keep their cordon, since nobody knows whether they are well: \
+    mend each, then `kubectl uncordon NODE`";
+
 /// What comes of it; None: the time is over.
 async fn before<T>(deadline: Option<Instant>, what: impl Future<Output = T>) -> Option<T> {
     match deadline {
@@ -100,27 +105,22 @@ async fn before<T>(deadline: Option<Instant>, what: impl Future<Output = T>) -> 
 /// How it ends.
 fn said(out: &mut impl Write, left: &[Left], why: &str) -> Result<Exit> {
     if left.is_empty() {
-        writeln!(out, "{why}, and no cordon and no Lease of tread's is left")?;
+        show(out, &format!("{why}, and no cordon and no Lease of tread's is left"), &[])?;
         return Ok(Exit::Done);
     }
     show(out, &format!("{why}; this is left:"), left)?;
     if left.iter().any(|it| it.how == How::Failed) {
-        writeln!(
-            out,
-            "nodes that failed keep their cordon, since nobody knows whether they are well: mend each, \
-             then `kubectl uncordon NODE`"
-        )?;
+        show(out, KEEP_THEIR_CORDON, &[])?;
     }
     // As for a plan that does more than was allowed.
     Ok(Exit::TooDisruptive)
 }
 
+/// Shows it to whoever reads: it is waited for without them too.
 fn show(out: &mut impl Write, head: &str, left: &[Left]) -> Result<()> {
-    writeln!(out, "{head}")?;
-    for Left { what, .. } in left {
-        writeln!(out, "  {what}")?;
-    }
-    Ok(out.flush()?)
+    let lines: String = left.iter().map(|Left { what, .. }| format!("  {what}\n")).collect();
+    let shown = write!(out, "{head}\n{lines}").and_then(|()| out.flush());
+    unless_nobody_reads(shown.map_err(Into::into))
 }
 
 /// Which pools are stopped.
@@ -200,6 +200,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
+    use tread_console::exit::StandardOutput;
 
     fn named<K: serde::de::DeserializeOwned>(kind: &str, name: &str, rest: Value) -> (String, K) {
         let mut object = json!({"apiVersion": "tread.dev/v1alpha1", "kind": kind,
@@ -226,6 +227,27 @@ mod tests {
     fn how(known: &Known, pool: &str, all: bool) -> Vec<How> {
         let asked = Asked { pools: &[pool.to_owned()], all };
         left(known, &asked).into_iter().map(|it| it.how).collect()
+    }
+
+    #[test]
+    fn what_is_left_is_no_end_that_went_well_also_if_nobody_reads_it() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut out = StandardOutput(writer);
+        let left = |how| vec![Left { what: "a: Begun".to_owned(), how }];
+        for (left, expected) in [
+            (Vec::new(), Exit::Done),
+            (left(How::GoesOn), Exit::TooDisruptive),
+            (left(How::Failed), Exit::TooDisruptive),
+            (left(How::Unknown), Exit::TooDisruptive),
+        ] {
+            assert_eq!(said(&mut out, &left, "the time is over").unwrap(), expected, "{left:?}");
+        }
+        // What is printed is the same to the letter.
+        let mut out = Vec::new();
+        said(&mut out, &left(How::Failed), "nothing is under way").unwrap();
+        let head = "nothing is under way; this is left:\n  a: Begun\n";
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{head}{KEEP_THEIR_CORDON}\n"));
     }
 
     #[test]

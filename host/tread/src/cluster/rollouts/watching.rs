@@ -79,7 +79,7 @@ struct Folds {
 pub(crate) struct Watching {
     pub(crate) known: Known,
     pub(crate) clock: Clock,
-    cluster: Cluster,
+    pub(crate) cluster: Cluster,
     streams: SelectAll<BoxStream<'static, Heard>>,
     folds: Folds,
     /// What is waited for before anything is said.

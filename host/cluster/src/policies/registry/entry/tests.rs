@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::policies::load::{Body, Terms};
+use crate::policies::registry::chosen::idle;
 use crate::policies::registry::origin::Origin;
 use serde_json::{Map, json};
 use tread_kube::api::disruption_policy::Layer as SpecLayer;
@@ -99,6 +100,52 @@ async fn what_was_not_to_be_loaded_any_more_is_not_noted() {
     let failure = Failure { kind: FailureKind::Missing, message: String::new() };
     entry.cannot_be_loaded(here.clone(), failure);
     assert_eq!(entry.due(&here, Instant::now()), Due::Tried(None));
+}
+
+fn good(bytes: &[u8]) -> Loaded {
+    let version = Version {
+        name: "a".to_owned(),
+        version: "1".to_owned(),
+        summary: String::new(),
+        claims: Vec::new(),
+        digest: Sha256::of(bytes),
+        settings_digest: Sha256::of(b"{}"),
+        warnings: Vec::new(),
+    };
+    let identity = PolicyIdentity {
+        policy: "a".to_owned(),
+        layer: Layer::Template,
+        version: "1".to_owned(),
+        digest: version.digest,
+        settings_digest: version.settings_digest,
+    };
+    let failure = Failure { kind: FailureKind::Trap, message: String::new() };
+    let policy = Policy::broken(identity, Vec::new(), failure).unwrap();
+    let attempt = Attempt::Good(version);
+    Loaded { attempt, policy: Some(Arc::new(policy)), ..bad(FailureKind::Trap) }
+}
+
+#[tokio::test]
+async fn what_decided_stays_at_hand_while_newer_versions_wait_or_are_bad() {
+    let mut entry = Entry::new();
+    let loads = |entry: &mut Entry, version: &str, loaded: Loaded| {
+        runs(entry, &recipe(version));
+        entry.loaded(recipe(version), loaded, Instant::now());
+        entry.last.as_ref().map(|last| last.version.digest)
+    };
+    assert_eq!(loads(&mut entry, "0", good(b"0")), None);
+    assert_eq!(loads(&mut entry, "1", good(b"1")), None, "the one before never decided");
+    let object = Arc::new(DisruptionPolicy::new("a", DisruptionPolicySpec::default()));
+    let mut before = idle(&object, "");
+    before.choice.deciding = Deciding::Newest;
+    entry.before = Some(before.clone());
+    let first = Some(Sha256::of(b"1"));
+    assert_eq!(loads(&mut entry, "2", good(b"2")), first);
+    before.choice.deciding = Deciding::LastGood;
+    entry.before = Some(before);
+    assert_eq!(loads(&mut entry, "3", bad(FailureKind::Trap)), first);
+    assert_eq!(loads(&mut entry, "4", good(b"4")), first);
+    assert_eq!(loads(&mut entry, "5", bad(FailureKind::Trap)), first);
 }
 
 #[test]
