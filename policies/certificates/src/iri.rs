@@ -90,8 +90,9 @@ fn turned(state: &State) -> Turned {
 fn runs_once(unit: &Unit) -> bool {
     let texts = iter::once(&unit.contents).chain(unit.dropins.iter().map(|it| &it.contents));
     let lines = texts.filter_map(Content::text).flat_map(str::lines);
-    let types = lines.filter_map(|line| line.trim().strip_prefix("Type")?.trim().strip_prefix('='));
-    types.last().is_some_and(|last| last.trim() == "oneshot")
+    let mut types =
+        lines.filter_map(|line| line.trim().strip_prefix("Type")?.trim().strip_prefix('='));
+    types.next_back().is_some_and(|last| last.trim() == "oneshot")
 }
 
 /// A restart makes a running registry take its new unit. It neither starts one

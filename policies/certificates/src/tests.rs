@@ -38,11 +38,16 @@ fn each_known_file_costs_what_admins_know() {
             PROVIDER => [config("a"), config("b")],
             _ => [pem("YQ=="), pem("Yg==")],
         };
-        for change in [
+        for mut change in [
             test::file(path, &before, &after),
             test::file_added(path, &after),
             test::file_removed(path, &before),
         ] {
+            for state in [&mut change.before, &mut change.after] {
+                if let State::File(file) = state {
+                    file.mode = 0o755;
+                }
+            }
             if !NEEDED.contains(&path) || !change.after.is_absent() {
                 assert_eq!(actions(change), expected, "{path}");
             }
@@ -620,6 +625,8 @@ fn a_script_that_nobody_can_run_is_refused() {
     let refused = turned(0o755, 0o644);
     assert_eq!(refused.effect(), Some(Effect::Refuse), "{}", refused.reason());
     assert!(refused.reason().contains("make it executable"), "{}", refused.reason());
+    let added = test::verdict::<Certificates>(test::file_added(IRI_SCRIPT, "#!/bin/bash\n"));
+    assert_eq!(added.effect(), Some(Effect::Refuse), "{}", added.reason());
     for (before, after) in [(0o755, 0o700), (0o644, 0o755)] {
         assert_eq!(turned(before, after).actions(), [Action::restart(IRI)]);
     }

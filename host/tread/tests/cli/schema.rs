@@ -398,7 +398,7 @@ fn what_a_person_is_shown_of_both_sides_a_script_can_read() {
         of("unit:a.service"),
         serde_json::json!({"secret": false,
             "contents": [{"dropin": "10-a.conf", "addedLines": 1, "removedLines": 0}],
-            "attributes": [{"name": "enabled", "before": "enabled", "after": "left to presets"}]})
+            "attributes": [{"name": "enabled", "before": "enabled", "after": "disabled"}]})
     );
     assert_eq!(plan["read"]["samePlace"], false);
     assert_eq!(plan["read"]["old"]["from"], serde_json::json!([{"path": "old.json"}]));
