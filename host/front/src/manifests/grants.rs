@@ -2,12 +2,14 @@
 //! so is the test that proves each verb needed.
 
 mod enforcing;
+mod laptops;
 
 pub use enforcing::{deleting, enforcing, enforcing_table};
+pub(super) use laptops::for_laptops;
 
 use crate::names::{NAME, SECRET};
 use tread_kube::api::words::{
-    CONFIG_GROUP, GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP, OPERATORS_DAEMON,
+    CONFIG_GROUP, GROUP, MACHINE_CONFIG_GROUP, MACHINE_GROUP, OPERATOR_GROUP,
 };
 use tread_kube::held::NODE_MAINTENANCE;
 
@@ -305,30 +307,6 @@ pub fn blocking() -> Vec<Grant> {
             )
         },
     ]
-}
-
-/// What the service alone looks at. Whoever sees the webhook's configuration sees the path at which
-/// the API server asks, which nobody else has to know.
-const FOR_THE_SERVICE: &[&str] =
-    &["clusteroperators", "machines", "validatingwebhookconfigurations"];
-
-/// What commands on a laptop look at besides where tread rolls out.
-const FOR_LAPTOPS: &[&str] = &["customresourcedefinitions", "nodeupdates", "rollouts"];
-
-/// What commands on a laptop look at, which plan and list by the service's own parts. Only the verbs
-/// count that change nothing.
-pub(super) fn for_laptops(enforces: bool) -> Vec<Grant> {
-    let is_looked_at =
-        |it: &Grant| it.scope == Scope::Cluster && !FOR_THE_SERVICE.contains(&it.resource);
-    let mut all: Vec<Grant> = rules().into_iter().filter(is_looked_at).collect();
-    if enforces {
-        all.extend(enforcing().into_iter().filter(|it| FOR_LAPTOPS.contains(&it.resource)));
-        all.push(Grant {
-            names: &[OPERATORS_DAEMON],
-            ..cluster("apps", "daemonsets", READ, "whether OpenShift's operator rolls out")
-        });
-    }
-    all
 }
 
 /// The list as a table, for people.
