@@ -141,6 +141,7 @@ kubectl -n time patch configmap chrony --type merge \
   -p "{\"binaryData\":{\"policy.wasm\":\"$(head -c 5000 "$work/chrony.wasm" | base64 -w0)\"}}" >/dev/null
 until_true "the policy is known to be bad" has 'time.chrony.*LastGood' kubectl get disruptionpolicies
 show tread policies --cluster
+until_true "it is told" has PolicyLastGood kubectl -n time get events
 show kubectl -n time get events
 chrony 50-chrony 'server ntp3.example.com iburst' 'driftfile /var/lib/chrony/drift' >"$work/change.yaml"
 show kubectl apply --dry-run=server -f "$work/change.yaml"

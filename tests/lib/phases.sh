@@ -11,7 +11,10 @@ warm_goal=1200
 most=${TREAD_TESTS_MOST:-80m}
 
 start_phases() {
-  if ! timeout "$most" true; then
+  local ended=0
+  timeout "$most" true || ended=$?
+  # Where it takes no such time. On a machine that stands still, a time may be over at once.
+  if [ "$ended" -eq 125 ]; then
     echo "tests/run: TREAD_TESTS_MOST is a time such as 80m or 1h" >&2
     exit 2
   fi

@@ -13,9 +13,7 @@ pub(crate) fn has(tree: &Tree) -> Option<ConfigName> {
         let booted = booted(tree).ok()??;
         return Some(ConfigName { name: booted.config, digest: booted.digest.to_string() });
     };
-    let [document] = applied.documents.0.as_slice() else { return None };
-    // As an agent calls it.
-    let name = document.name.strip_suffix(".json")?.to_owned();
+    let name = applied.documents.given_as()?.to_owned();
     let digest = applied.documents.config().and_then(|config| digest(&config)).ok()?;
     Some(ConfigName { name, digest: digest.to_string() })
 }

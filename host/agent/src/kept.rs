@@ -36,6 +36,8 @@ pub(crate) struct Kept {
     /// The adoption that, before the machine joins, brings what it could not boot with (another OS
     /// image, for instance), and the digest of its config. It is tried once.
     pub(crate) brings: Option<(String, String)>,
+    /// The name of that config: a later tread may make its digest in another way.
+    pub(crate) brings_name: Option<String>,
     /// The operation that ended unfinished, because the node that it was ordered for was deleted,
     /// because it was closed as done while it waited for a boot, or because somebody let the machine
     /// in that it was to bring to its config. A boot brings the rest of its changes into effect.
@@ -70,12 +72,13 @@ impl Kept {
     /// What stays valid once the node was deleted and made anew under its name: earlier orders
     /// count no more, except the operation whose changes are on the disk.
     pub(crate) fn anew(self) -> Kept {
-        let Kept { begun, gone, gone_in, taken, mut ended, brings, .. } = self;
+        let Kept { begun, gone, gone_in, taken, mut ended, brings, brings_name, .. } = self;
         let is_gone = |operation: &String| gone.as_ref() == Some(operation);
         ended.retain(|it| is_gone(&it.operation));
         let taken = taken.filter(|it| is_gone(&it.operation)).map(|it| Taken { token: 0, ..it });
         let brings = brings.filter(|(operation, _)| is_gone(operation));
-        Kept { begun, taken, ended, gone, gone_in, brings, ..Kept::default() }
+        let brings_name = brings_name.filter(|_| brings.is_some());
+        Kept { begun, taken, ended, gone, gone_in, brings, brings_name, ..Kept::default() }
     }
 
     /// Notes that the node has only a part of a config, under a name and a digest that no config

@@ -306,15 +306,21 @@ impl Inner {
         instructions: &Instructions,
         config: &ConfigName,
     ) -> io::Result<Option<Option<Instant>>> {
-        let Some((operation, digest)) = self.keeps.get().brings else { return Ok(None) };
-        if !instructions.joins || digest != config.digest {
+        let kept = self.keeps.get();
+        let Some((operation, digest)) = kept.brings else { return Ok(None) };
+        let is_it = digest == config.digest || kept.brings_name.as_ref() == Some(&config.name);
+        if !instructions.joins || !is_it {
             return Ok(None);
         }
-        let last = Progress::read(&self.tree).map_err(io::Error::other)?;
-        let last = last.filter(|it| it.operation == operation);
+        let of_it = |it: &Progress| it.operation == operation;
+        let mut last = Progress::read(&self.tree).map_err(io::Error::other)?.filter(of_it);
+        if last.is_none() {
+            // Another one stands, whose status has come since.
+            last = Progress::read_refused(&self.tree).map_err(io::Error::other)?.filter(of_it);
+        }
         let failed = last.filter(|it| matches!(it.phase, Ended::WentBack | Ended::Degraded));
         Ok(failed.map(|it| {
-            self.says(&format!("{GAVE_UP}: {}", it.message));
+            self.says(&format!("{GAVE_UP}: {}", steps::runnable(&it.message)));
             None
         }))
     }
@@ -326,9 +332,11 @@ impl Inner {
         if !joins {
             return Ok(given);
         }
-        let digest = self.adoption.borrow().as_ref().map(|it| it.config.digest.clone());
-        let brings = digest.map(|digest| (id.to_owned(), digest));
-        self.keeps.change(|kept| kept.brings = brings)?;
+        let config = self.adoption.borrow().as_ref().map(|it| it.config.clone());
+        self.keeps.change(|kept| {
+            kept.brings = config.as_ref().map(|it| (id.to_owned(), it.digest.clone()));
+            kept.brings_name = config.map(|it| it.name);
+        })?;
         let terms = Terms { permits: Asked::Agent, ..Terms::default() };
         Ok(Given { terms, ..given })
     }
@@ -389,7 +397,7 @@ impl Inner {
             let config = adoption.config.clone();
             self.keeps.change(|kept| (kept.current, kept.written) = (Some(config), None))?;
         }
-        let why = how.map(|how| how.message.clone()).unwrap_or_default();
+        let why = how.map(|how| steps::runnable(&how.message)).unwrap_or_default();
         self.says(&why);
         let again = (!is_done).then(|| Instant::now() + LOOKS_AGAIN);
         *self.adoption.borrow_mut() = Some(Adoption { why, again, ..adoption });
@@ -475,9 +483,13 @@ impl Inner {
         }
     }
 
-    /// Whether this config was applied here last.
+    /// Whether this config was applied here last: tread may have made its digest in another way when it
+    /// was ordered. By hand any config may be applied that is called so.
     fn has(&self, config: &ConfigName) -> bool {
-        self.applied().is_some_and(|is| is.digest == config.digest)
+        let applied = Applied::read(&self.tree).ok().flatten();
+        let given_as = applied.as_ref().and_then(|applied| applied.documents.given_as());
+        given_as == Some(config.name.as_str())
+            || self.applied().is_some_and(|is| is.digest == config.digest)
     }
 
     /// The config that was applied here last.

@@ -23,7 +23,7 @@ use tread_kube::api::{NodeUpdate, crds};
 use tread_kube::metrics::Metrics;
 use tread_model::plan::{Step, VerifiablePlan};
 use tread_node::documents::{Document, Documents, digest};
-use tread_test_bed::{ControlPlane, Shared, eventually};
+use tread_test_bed::{ControlPlane, Shared, eventually, free_port};
 
 static BED: Shared = Shared::new(ControlPlane::options);
 
@@ -150,7 +150,7 @@ subjects: [{{kind: ServiceAccount, name: tread-agent, namespace: {namespace}}}]
             asked: Mutex::default(),
             seen: watch::Sender::new(None),
         });
-        let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap().address().port();
+        let port = free_port();
         let dir = tempfile::tempdir().unwrap();
         let authority = authority();
         let cluster = Cluster { plane, namespace, node, knows, dir, port, authority };

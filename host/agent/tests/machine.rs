@@ -10,6 +10,7 @@ use tread_agent::start;
 use tread_kube::agents::Instructions;
 use tread_kube::api::node_update::{UpdateDisrupts, UpdatePhase, UpdateStage};
 use tread_model::joining::{BOOTED, Booted};
+use tread_model::plan::Step;
 use tread_node::agent::Agent;
 use tread_node::systemd::{Limits, Manager};
 use tread_node::tree::Tree;
@@ -167,6 +168,28 @@ async fn a_step_that_fails_waits_for_a_boot_that_the_cluster_permits() {
     assert_eq!(status.current, Some(config("odd").name));
     let boot = tread_node::systemd::boot_id_of(&Tree::open(&bed.machine.root().unwrap()).unwrap());
     assert_eq!(status.boot_id, Some(boot.unwrap()), "of the boot that it proved itself in");
+}
+
+#[tokio::test]
+async fn a_plan_that_no_unit_can_carry_out_waits_for_a_boot_that_the_cluster_permits() {
+    let bed = Bed::with("one").await;
+    bed.adopts("one").await;
+    bed.cluster.knows.permits(Ok(60_000));
+    let steps = [reload(), vec![Step::Restart { unit: "missing.service".to_owned() }]].concat();
+    let go = |disrupts| order(1, UpdateStage::Go, ("one", "two"), &steps, disrupts);
+    bed.cluster.knows.instruct(go(UpdateDisrupts::Softly));
+    let why = bed.cluster.says("why it needs a boot", |status| {
+        let why = status.message.clone().filter(|it| it.contains("missing.service"));
+        why.filter(|_| status.phase == Some(UpdatePhase::NeedsBoot))
+    });
+    let why = bed.serves("why it needs a boot", why).await;
+    assert!(why.contains("the node boots instead"), "{why}");
+    assert_eq!(bed.text("/var/a.log"), "start one\n", "no unit was told of anything");
+    bed.cluster.knows.instruct(go(UpdateDisrupts::Reboot));
+    bed.serves("its boot", bed.boots(2)).await;
+    bed.machine.wait_until_booted().unwrap();
+    bed.serves("its end", bed.becomes(1, UpdatePhase::Done)).await;
+    assert_eq!(bed.text("/var/a.log"), "start one\nstart two\n");
 }
 
 #[tokio::test]

@@ -4,12 +4,14 @@ use crate::cluster::{Cluster, config, disk, operation, order, reload, within};
 use futures::FutureExt as _;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tread_agent::{Wire, start};
 use tread_kube::agents::{FORM, Instructions};
 use tread_kube::api::node_update::{NodeUpdateStatus, UpdateDisrupts, UpdatePhase, UpdateStage};
+use tread_model::joining::GAVE_UP;
 use tread_model::plan::Step;
 use tread_node::agent::{Orders as _, Permits as _};
 use tread_node::applied::Applied;
@@ -612,8 +614,7 @@ async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordere
         ..Instructions::default()
     };
     cluster.knows.instruct(anew(Instructions { form: 1, ..adopt }));
-    let ended = tokio::time::timeout(Duration::from_secs(20), asks).await;
-    let why = ended.expect("it waits for ever").unwrap_err().to_string();
+    let why = within("its end", asks).await.unwrap_err().to_string();
     assert!(why.contains("made anew") && why.contains("a.service was told"), "{why}");
     let mut degraded = progress(&id, Phase::Degraded);
     degraded.message.clone_from(&why);
@@ -664,15 +665,81 @@ async fn what_was_written_for_a_node_that_is_gone_ends_and_the_new_one_is_ordere
     assert_eq!((given.id, given.gives_up), (operation(3), None));
 }
 
-/// The node's own record says that this config was applied last.
+/// The node's own record says that this config was applied last, as its agent gave it.
 fn applied(cluster: &Cluster, word: &str) {
-    let document = Document { name: "a.json".to_owned(), text: config(word).text };
+    let given = config(word);
+    let document = Document { name: format!("{}.json", given.name.name), text: given.text };
     let applied = Applied::new(Documents(vec![document]), BTreeMap::new(), BTreeMap::new());
     let target = applied.target();
     let Wanted::File { bytes, .. } = &target.wanted else { panic!("it is a file") };
     let path = cluster.path("disk").join(target.path.trim_start_matches('/'));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, bytes).unwrap();
+}
+
+/// As if an older tread had made the digest of this config, in what an agent keeps that does not run now.
+/// Where that is.
+fn has_older_digest(cluster: &Cluster, word: &str) -> PathBuf {
+    let (kept, digest) = (cluster.path("disk/var/lib/tread/agent/kept"), config(word).name.digest);
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert!(text.contains(&digest), "{text}");
+    std::fs::write(&kept, text.replace(&digest, "blake3:of-an-older-tread")).unwrap();
+    kept
+}
+
+#[tokio::test]
+async fn an_order_that_somebody_settled_is_done_also_where_an_older_tread_made_its_digest() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, tree) = agent(&cluster).await;
+    drop(tree.private_folder(STATE).unwrap());
+    cluster.knows.instruct(go(1));
+    let id = next(&wire).await.id;
+    cluster.knows.permits(Ok(60_000));
+    within("a permit", wire.ask(&id, &Act::Write)).await.unwrap();
+    let is = |phase| move |it: &NodeUpdateStatus| (it.phase == Some(phase)).then_some(());
+    cluster.says("that it has begun", is(UpdatePhase::Begun)).await;
+    drop(wire);
+
+    applied(&cluster, "two");
+    has_older_digest(&cluster, "two");
+    let (wire, _) = agent(&cluster).await;
+    tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        () = cluster.says("its end", is(UpdatePhase::Done)) => {}
+    }
+}
+
+#[tokio::test]
+async fn what_a_machine_could_not_be_brought_to_is_not_tried_again_after_an_upgrade() {
+    let cluster = Cluster::with_a_node().await;
+    let _served = cluster.serves().await;
+    let (wire, tree) = agent(&cluster).await;
+    drop(tree.private_folder(STATE).unwrap());
+    let of_two = Some(Arc::new(config("two")));
+    let joins = Instructions {
+        form: 1,
+        adopt: true,
+        joins: true,
+        config: of_two,
+        ..Instructions::default()
+    };
+    cluster.knows.instruct(joins);
+    let id = next(&wire).await.id;
+    let mut back = progress(&id, Phase::WentBack);
+    back.message = "the image cannot be read".to_owned();
+    back.write(&tree).unwrap();
+    wire.ended(&id, Some(&back)).await.unwrap();
+    drop(wire);
+
+    has_older_digest(&cluster, "two");
+    let (wire, _) = agent(&cluster).await;
+    let gave_up = |it: &NodeUpdateStatus| it.message.clone().filter(|it| it.starts_with(GAVE_UP));
+    let said = tokio::select! {
+        given = wire.next() => panic!("{given:?}"),
+        said = cluster.says("that it gave up", gave_up) => said,
+    };
+    assert!(said.ends_with("the image cannot be read"), "{said}");
 }
 
 #[tokio::test]
@@ -691,10 +758,7 @@ async fn a_node_that_said_its_config_by_a_digest_of_an_older_tread_says_it_by_th
     drop(wire);
 
     applied(&cluster, "one");
-    let kept = cluster.path("disk").join("var/lib/tread/agent/kept");
-    let text = std::fs::read_to_string(&kept).unwrap();
-    assert!(text.contains(&is.digest), "{text}");
-    std::fs::write(&kept, text.replace(&is.digest, "blake3:of-an-older-tread")).unwrap();
+    let kept = has_older_digest(&cluster, "one");
     cluster.knows.instruct(Instructions { form: 1, ..Instructions::default() });
     let (wire, _) = agent(&cluster).await;
     let says_it = eventually("it says the new one", async || {

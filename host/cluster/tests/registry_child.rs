@@ -20,7 +20,7 @@ use tread_engine::limits::Limits;
 use tread_engine::sandbox::{Options, Sandbox};
 use tread_kube::api::DisruptionPolicyStatus;
 use tread_kube::api::disruption_policy::State;
-use tread_test_bed::ControlPlane;
+use tread_test_bed::{ControlPlane, eventually};
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
@@ -69,19 +69,31 @@ fn main() {
 
 /// In the name of a policy that this compiler never ends with.
 const TAKES_LONG: &[u8] = b"zq";
+/// The name of a policy of somebody else.
+const GOOD: &str = "good";
 
-/// A compiler that does not come to an end with some modules. Each of those adds a
-/// byte to the file that is named.
+/// A compiler that does not come to an end with some modules: it takes time once the second file is
+/// there. Each of those adds a dot to the first one, and the one of somebody else adds a mark.
 fn some_take_long() {
     let mut job = Vec::new();
     std::io::stdin().lock().read_to_end(&mut job).unwrap();
-    if job.windows(TAKES_LONG.len()).any(|it| it == TAKES_LONG) {
-        let tried = std::env::args().nth(2).unwrap();
-        let mut tried = std::fs::File::options().create(true).append(true).open(tried).unwrap();
-        tried.write_all(b".").unwrap();
+    let [tried, goes_on] = [2, 3].map(|at| std::env::args().nth(at).unwrap());
+    let is_of = |name: &[u8]| job.windows(name.len()).any(|it| it == name);
+    let note = |mark: &[u8]| {
+        let mut tried = std::fs::File::options().create(true).append(true).open(&tried).unwrap();
+        tried.write_all(mark).unwrap();
+    };
+    if is_of(TAKES_LONG) {
+        note(b".");
+        while !Path::new(&goes_on).exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         loop {
             std::hint::spin_loop();
         }
+    }
+    if is_of(GOOD.as_bytes()) {
+        note(b"!");
     }
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     let mut child = child.arg("serve").stdin(std::process::Stdio::piped()).spawn().unwrap();
@@ -129,20 +141,24 @@ async fn a_module_that_cannot_be_compiled_in_time_holds_up_nobody() {
 }
 
 async fn a_namespace_whose_modules_compile_too_long_holds_up_no_other() {
-    const MANY: usize = 50;
+    const MANY: usize = 15;
     let plane = &ready(ControlPlane::options().maybe_used());
     let client = plane.client().await.unwrap();
     let (many, other) = (allowed(plane), allowed(plane));
     let slow: Vec<String> = (0..MANY).map(|number| format!("zq{number:02}")).collect();
-    let tried =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tried-{}", std::process::id()));
+    let [tried, goes_on] = ["tried", "goes-on"].map(|name| {
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()))
+    });
     std::fs::write(&tried, "").unwrap();
-    let tries = || std::fs::metadata(&tried).unwrap().len();
-    // Little, so that fifty of them are over soon; whatever else the machine does.
+    let _ = std::fs::remove_file(&goes_on);
+    let noted = || std::fs::read_to_string(&tried).unwrap();
+    let tries = || noted().matches('.').count();
+    // Little, so that all of them are over soon, whatever else the machine does.
     let compile_time = Duration::from_millis(500);
     let few = Limits { compile_time, patience: 100, ..Limits::default() };
-    let sandbox =
-        || compiled_with(vec!["some-take-long".into(), tried.clone().into()], few.clone());
+    let args: [OsString; 3] =
+        ["some-take-long".into(), tried.clone().into(), goes_on.clone().into()];
+    let sandbox = || compiled_with(args.to_vec(), few.clone());
     let room = || Room { registered_of_namespace: MANY + 1, ..Room::default() };
     let first = replica_with(plane, true, room(), sandbox());
     let (old, new) = (policy("late", 1), policy("late", 2));
@@ -152,17 +168,22 @@ async fn a_namespace_whose_modules_compile_too_long_holds_up_no_other() {
     for name in &slow {
         put(&client, &many, name, policy(name, 1)).await;
     }
+    eventually("as many are tried as may be", async || (tries() >= 2).then_some(())).await;
     // A new version in the same namespace waits behind them; the one before decides.
     put(&client, &many, "late", new.clone()).await;
-    // They are all waiting, or being tried, when somebody else ships one.
     until_current(&first, |it| it.settled && has(it, "registries")).await;
-    put(&client, &other, "good", policy("good", 1)).await;
-    until_state(&client, &format!("{other}.good"), State::Loaded).await;
-    assert!(tries() < MANY as u64, "all {} others came first", tries());
     until_state(&client, &format!("{many}.{}", slow[MANY - 1]), State::Loading).await;
     let is_waited_for = |it: &DisruptionPolicyStatus| condition(it, "Loaded").1 == "Waiting";
     let status = until(&client, &late, is_waited_for).await;
     assert_eq!((status.state, status.digest), (Some(State::Loaded), Some(digest(&old))));
+    // They are all waiting, or being tried, when somebody else ships one.
+    put(&client, &other, GOOD, policy(GOOD, 1)).await;
+    let others = format!("{other}.{GOOD}");
+    until(&client, &others, |it| it.state.is_some()).await;
+    std::fs::write(&goes_on, "").unwrap();
+    until_state(&client, &others, State::Loaded).await;
+    let before = noted().find('!').unwrap();
+    assert!(before < MANY, "{before} others came first");
     let mut retried_at = Vec::new();
     for name in &slow {
         let status = until_state(&client, &format!("{many}.{name}"), State::Failed).await;
@@ -178,14 +199,15 @@ async fn a_namespace_whose_modules_compile_too_long_holds_up_no_other() {
     // One that starts again knows which bytes are of no use yet, and waits for none.
     let before = tries();
     let next = replica_with(plane, true, room(), sandbox());
-    let current = until_current(&next, |it| it.settled && has(it, "good")).await;
+    let current = until_current(&next, |it| it.settled && has(it, GOOD)).await;
     let now = k8s_openapi::jiff::Timestamp::now();
-    let due = retried_at.iter().filter(|at| **at <= now).count() as u64;
+    let due = retried_at.iter().filter(|at| **at <= now).count();
     assert!(tries() <= before + due, "{} were tried again, and {due} were due", tries() - before);
     // What they claim costs reboots meanwhile.
     assert_eq!(cost(&current, "/etc/zq01/none", ""), "drain, reboot");
     assert_eq!(cost(&current, "/etc/good/none", ""), "");
     std::fs::remove_file(&tried).unwrap();
+    std::fs::remove_file(&goes_on).unwrap();
 }
 
 async fn a_last_good_version_that_cannot_be_loaded_for_a_moment_is_tried_again() {

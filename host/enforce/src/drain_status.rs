@@ -14,9 +14,12 @@ use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::clean::{clean, cleaned};
 use tread_kube::dated::timestamp;
 use tread_model::protocol::{Disrupts, Phase};
+use tread_model::text::listed;
 
 /// How many pods are named.
 const NAMED: usize = 20;
+/// How many nodes that have not joined are: a name is long, and there is room for 1,024 characters.
+const NODES: usize = 1;
 /// So often it is tried where others write the NodeUpdate at the same time.
 const MOST: usize = 3;
 /// The longest that is repeated of why one does not move.
@@ -114,11 +117,24 @@ fn why(read: &Read, aim: &Aim, is_begun: bool) -> String {
         () if read.late_since(&aim.drain).is_some() && aim.drain.deletes => {
             format!("{aim_of}; its drain took too long, and pods are deleted now")
         }
-        () if read.late_since(&aim.drain).is_some() => {
-            format!("{aim_of}; its drain takes too long")
+        () => {
+            let late = read.late_since(&aim.drain).map_or("", |_| "; its drain takes too long");
+            format!("{aim_of}{late}{}", waits_for(&aim.joining))
         }
-        () => aim_of,
     }
+}
+
+/// That the pods of a node have no place before others have joined, and what to do where that does not
+/// end.
+fn waits_for(joining: &[String]) -> String {
+    if joining.is_empty() {
+        return String::new();
+    }
+    format!(
+        "; its pods have no place before another node has joined ({}): the condition Joined of its NodeUpdate \
+         says why it has not. To boot this one with its pods on it: spec.drain.skip in the Rollout",
+        listed(joining, NODES)
+    )
 }
 
 /// Those that do not move, and then others.
@@ -207,6 +223,14 @@ fn onto(update: &NodeUpdate, drain: Option<DrainOfNode>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_drain_that_waits_for_a_node_to_join_says_which_and_the_way_out() {
+        assert_eq!(waits_for(&[]), "");
+        let said = waits_for(&["m".to_owned()]);
+        assert!(said.starts_with("; its pods have no place before another node has joined (m): "));
+        assert!(said.contains("the condition Joined") && said.contains("drain.skip"), "{said}");
+    }
 
     #[test]
     fn a_drain_is_told_of_onto_the_version_that_was_read() {

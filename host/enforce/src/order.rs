@@ -39,8 +39,12 @@ pub(crate) fn written(
         Some(before) => before.retries.clone(),
         None => retries.filter(|_| order.unwell).map(str::to_owned),
     };
-    let has_config =
+    let is_same =
         |before: &UpdateOrder| Digest::parse(&before.config.digest) == Some(order.config.0);
+    let has_config = |before: &UpdateOrder| match order.config.0 == target.digest {
+        true => is_for(&before.config, &target.name, target.digest),
+        false => is_same(before),
+    };
     let tried = match (of_this, before, &retries) {
         (Some(before), ..) => before.tried,
         // What no agent was given was not tried.
@@ -60,7 +64,7 @@ pub(crate) fn written(
         let since = since.map(|since| since.unwrap_or_else(|| MicroTime(timestamp(now))));
         before.escalated.clone().or(since)
     });
-    let same = of_this.filter(|before| has_config(before));
+    let same = of_this.filter(|before| is_same(before));
     let (config, plan) = match same {
         Some(before) => (before.config.clone(), before.plan.clone()),
         None => (
@@ -115,6 +119,12 @@ pub(crate) fn written(
         leaves_pods: None,
         plan,
     }
+}
+
+/// Whether what was ordered is the config of this name and digest. Its name is made of all that it
+/// says; its digest by the tread that ordered it, and another version may make it in another way.
+pub(crate) fn is_for(ordered: &ConfigName, name: &str, digest: Digest) -> bool {
+    ordered.name == name || Digest::parse(&ordered.digest) == Some(digest)
 }
 
 /// Whether an order whose drain has begun leaves the node's pods on it. It was decided when the drain
@@ -254,6 +264,36 @@ mod tests {
         assert_eq!(written(&third, Some(&closed), &target, Some("2"), at).tried, 1);
         let well = Order { unwell: false, ..next };
         assert_eq!(written(&well, Some(&first), &target, Some("2"), at).retries, None);
+    }
+
+    #[test]
+    fn what_was_tried_for_a_config_counts_on_where_a_newer_tread_makes_its_digest_in_another_way() {
+        let (name, digest) = ("rendered-worker-1".to_owned(), Digest([1; 32]));
+        let target = Target { name, digest, plan: None };
+        let older = Target { digest: Digest([9; 32]), ..target.clone() };
+        let at = |second: u64| Time(Duration::from_secs(second));
+        let failed = written(&softly(&older), None, &older, None, at(10));
+        let failed = UpdateOrder { tried: 1, ..failed };
+        let again = Order {
+            operation: Operation(8),
+            disrupts: Disrupts::Reboot,
+            stage: Stage::Prepare,
+            unwell: true,
+            ..softly(&target)
+        };
+        let retried = |order: &Order, target: &Target| {
+            let retried = written(order, Some(&failed), target, Some("7"), at(40));
+            assert_eq!(read(&retried).unwrap().config, order.config);
+            (retried.tried, retried.escalated.map(|it| it.0.as_second()))
+        };
+        assert_eq!(retried(&again, &target), (2, Some(10)));
+        let another = Target { name: "rendered-worker-2".to_owned(), ..target.clone() };
+        assert_eq!(retried(&again, &another), (0, None));
+        // The name is that of what is wanted, and says nothing of any other config.
+        let of_another = Order { config: Config(Digest([3; 32])), ..again };
+        assert_eq!(retried(&of_another, &target), (0, None));
+        let of_older = Order { config: Config(older.digest), ..again };
+        assert_eq!(retried(&of_older, &target), (2, Some(10)));
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct Aim {
     pub is_lost: bool,
     /// Whether no other node takes its pods: then it is not drained.
     pub is_alone: bool,
+    /// Nodes that take its pods once they have joined, where no other one does.
+    pub joining: Vec<String>,
     /// The operation that left it unwell, where an admin asked to try again.
     pub retries: Option<String>,
     /// How it is drained.

@@ -190,7 +190,7 @@ impl Bed {
     }
 
     /// A replica that looks at all nodes again and again, in an order of its own. The first one
-    /// pauses where nothing is to be done until something changes.
+    /// pauses for longer where nothing is to be done until something changes.
     pub(crate) fn replica(
         self: &Arc<Bed>,
         number: usize,
@@ -208,8 +208,9 @@ impl Bed {
                     let ended = step(&bed.settings, node, &aim, &room(down)).await;
                     waits &= matches!(ended, Ok(Ended::Waits(..)));
                 }
-                if waits && number == 0 {
-                    pause(looked.elapsed()).await;
+                if waits {
+                    let took = if number == 0 { looked.elapsed() } else { Duration::ZERO };
+                    pause(took).await;
                 }
             }
         });
@@ -315,6 +316,7 @@ pub(crate) fn aim(disrupts: Disrupts) -> Aim {
         still: Still::default(),
         maintained: Maintained::default(),
         is_alone: false,
+        joining: Vec::new(),
         retries: None,
         drain: Arc::default(),
         machine: None,

@@ -9,10 +9,11 @@ use crate::failure::{failure, no_room};
 use crate::limits::Limits;
 use crate::serving::{Allocator, shared_config};
 use anyhow::Context as _;
-use rustix::process::{Pid, Resource, Rlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, setrlimit};
 use rustix::thread::gettid;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -206,6 +207,8 @@ fn in_child(
     };
     let memory = limits.memory_to_compile(component.len());
     let job = job(allocator, memory);
+    let (process, time) = (child.0.id(), limits.time_to_compile());
+    let taken = || clock::of_process(process);
     let answer = std::thread::scope(|scope| {
         scope.spawn(move || {
             // If the child is gone, its answer is missing: this error adds nothing.
@@ -217,17 +220,20 @@ fn in_child(
             let read = output.take(memory).read_to_end(&mut answer);
             let _ = sender.send(read.map(|_| answer));
         });
-        let process = child.0.id();
-        let taken = || clock::of_process(process);
-        let answer = answer_in_time(&receiver, limits.time_to_compile(), || 1, taken);
+        let answer = answer_in_time(&receiver, time, || 1, taken);
         // Whatever the answer is, the child ends here, and with it the two threads.
         child.kill();
         answer
     });
+    // The system forgets it once the child is waited for.
+    let taken = taken();
     match answer {
         Err(too_long) => Err(too_slow(too_long)),
         Ok(None) => Err(failed("the compiler's answer cannot be read")),
         Ok(Some(Err(error))) => Err(no_room(format!("the compiler cannot be reached: {error}"))),
+        // An answer ends where the child does, so that it had ended before it was killed here. It may be
+        // half an answer.
+        Ok(Some(Ok(_))) if child.was_killed() => Err(killed(time, taken)),
         Ok(Some(Ok(mut answer))) => match answer.first() {
             Some(&COMPILED) => {
                 answer.remove(0);
@@ -254,6 +260,12 @@ impl Reaped {
         // It may have ended by itself.
         let _ = self.0.kill();
     }
+
+    /// Waits for its end, and says whether it was killed.
+    fn was_killed(&mut self) -> bool {
+        let signal = self.0.wait().ok().and_then(|status| status.signal());
+        signal == Some(Signal::KILL.as_raw())
+    }
 }
 
 impl Drop for Reaped {
@@ -265,6 +277,18 @@ impl Drop for Reaped {
 
 fn failed(message: impl AsRef<str>) -> Failure {
     failure(FailureKind::CompileFailed, message)
+}
+
+/// Why a compiler was killed, though not from here. The system does it for lack of memory, and by the
+/// limit that [`serve`] sets, if this side was too busy to see in time that it took too long.
+fn killed(time: Time, taken: Duration) -> Failure {
+    match time.left(Taken { processor: taken, wall: Duration::ZERO }) {
+        Err(too_long) => too_slow(too_long),
+        Ok(_) => no_room(
+            "the compiler was killed from outside, perhaps by the system since memory ran out: give \
+             tread more memory if that happens again",
+        ),
+    }
 }
 
 fn too_slow(too_long: TooLong) -> Failure {
@@ -288,5 +312,15 @@ mod tests {
             assert_eq!(read_job(&job.try_into().unwrap()), Some((allocator, 12_345)));
         }
         assert_eq!(read_job(&[0; JOB_BYTES]), None);
+    }
+
+    #[test]
+    fn a_compiler_that_the_system_ends_for_its_processor_time_took_too_long() {
+        let time = Limits::default().time_to_compile();
+        for (taken, kind) in
+            [(Duration::ZERO, FailureKind::NoRoom), (time.processor, FailureKind::CompileTimeout)]
+        {
+            assert_eq!(killed(time, taken).kind, kind, "{taken:?}");
+        }
     }
 }

@@ -168,10 +168,12 @@ impl Sandbox {
         tracing::debug!("loading the policy {digest}");
         let serving = self.serving()?;
         let take = |compiled: &[u8]| room.map(|room| room.take(compiled.len())).transpose();
+        // Also where the cache has it by now: nobody else would take it.
+        let ahead = self.0.ahead.take(&digest);
         let (ready, room) = match self.cached(serving, &digest, take)? {
             Some(it) => it,
             None => {
-                let compiled = match self.0.ahead.take(&digest) {
+                let compiled = match ahead {
                     Some(compiled) => compiled?,
                     None => self.compile(compiler, serving, component)?,
                 };

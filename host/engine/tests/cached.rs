@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use support::*;
 use tread_engine::limits::Limits;
+use tread_engine::policy::{Policy, Wishes, compile_ahead};
 use tread_engine::sandbox::{Options, Sandbox};
-use tread_model::verdict::FailureKind;
+use tread_model::digest::Sha256;
+use tread_model::verdict::{FailureKind, Layer};
 
 fn with_cache(dir: &Path, limits: Limits) -> Sandbox {
     let cache_dir = Some(dir.to_owned());
@@ -40,6 +42,32 @@ fn what_was_verified_once_is_loaded_without_the_compiler() {
     let module = again.load(&component, None).unwrap();
     assert!(ask(&again, &module).is_ok());
     assert_eq!(std::fs::read(entry).unwrap(), written);
+}
+
+#[test]
+fn what_was_compiled_ahead_does_not_wait_any_more_where_it_was_loaded_from_the_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache_dir = Some(dir.path().join("cache"));
+    let with = |code_bytes| {
+        let cache_dir = cache_dir.clone();
+        Sandbox::new(Options { cache_dir, slots: 1, code_bytes, ..Options::default() }).unwrap()
+    };
+    // Once anything waits to be loaded, nothing else is compiled ahead.
+    let (sandbox, other) = (with(1), with(usize::MAX));
+    let components = [2, 3, 4, 5].map(|pages| Guest { pages, ..Guest::default() }.component());
+    let policies = components.clone().map(|component| {
+        let (wishes, limits) = (Wishes::default(), Limits::default());
+        Policy::new(component.into(), None, Layer::Template, wishes, &limits).unwrap()
+    });
+    let (first, then) = policies.split_at(2);
+    assert!(!compile_ahead(first, &sandbox).is_empty());
+    assert!(compile_ahead(then, &sandbox).is_empty());
+    for component in components.iter().take(2) {
+        // Another program loads it first, and writes it into the cache.
+        other.load(component, None).unwrap();
+        sandbox.load_own(component, Sha256::of(component)).unwrap();
+    }
+    assert!(!compile_ahead(then, &sandbox).is_empty());
 }
 
 #[test]

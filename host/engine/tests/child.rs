@@ -7,7 +7,9 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use rustix::process::{Signal, getpid, kill_process};
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::time::Duration;
 use support::*;
 use tread_engine::compile::{self, Compiler};
@@ -20,6 +22,7 @@ use tread_model::verdict::{FailureKind, Layer};
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("serve") => return compile::serve(&Limits::default()).unwrap(),
+        Some("serve-slowly") => return compile::serve(&slow()).unwrap(),
         Some("together") => return together(),
         Some("hang") => loop {
             std::thread::park();
@@ -27,15 +30,21 @@ fn main() {
         Some("compute") => loop {
             std::hint::spin_loop();
         },
+        Some("killed") => return is_killed(b""),
+        Some("killed-in-its-answer") => return is_killed(b"\0half"),
         _ => {}
     }
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 8] = [
         ("a_child_compiles_what_is_then_served", a_child_compiles_what_is_then_served),
         ("what_the_compiler_refuses_it_refuses", what_the_compiler_refuses_it_refuses),
         ("a_child_that_takes_too_long_is_killed", a_child_that_takes_too_long_is_killed),
         ("a_child_that_needs_too_much_memory_fails", a_child_that_needs_too_much_memory_fails),
         ("a_child_that_is_no_compiler_fails", a_child_that_is_no_compiler_fails),
         ("a_child_that_is_not_there_fails", a_child_that_is_not_there_fails),
+        (
+            "a_compiler_that_is_killed_from_outside_fails_in_a_way_that_is_not_the_same_everywhere",
+            a_compiler_that_is_killed_from_outside_fails_in_a_way_that_is_not_the_same_everywhere,
+        ),
         ("several_policies_are_compiled_side_by_side", several_policies_are_compiled_side_by_side),
     ];
     for (name, test) in tests {
@@ -52,6 +61,11 @@ fn with_child(program: &str, arg: &str, limits: Limits) -> Sandbox {
 
 fn this(arg: &str, limits: Limits) -> Sandbox {
     with_child(std::env::current_exe().unwrap().to_str().unwrap(), arg, limits)
+}
+
+/// For what fills much memory on a busy machine.
+fn slow() -> Limits {
+    Limits { compile_time: Duration::from_secs(600), ..Limits::default() }
 }
 
 fn a_child_compiles_what_is_then_served() {
@@ -88,9 +102,10 @@ fn a_child_that_takes_too_long_is_killed() {
 fn a_child_that_needs_too_much_memory_fails() {
     let calls = format!("(func $f {})", "(call $f)".repeat(300_000));
     let functions = "(func)".repeat(300_000);
+    let limits = Limits { compile_memory_per_byte: 16, ..slow() };
     for fields in [calls, functions] {
         let component = Guest { fields, ..Guest::default() }.component();
-        let failure = this("serve", Limits::default()).load(&component, None).unwrap_err();
+        let failure = this("serve-slowly", limits.clone()).load(&component, None).unwrap_err();
         assert_failure(&failure, FailureKind::CompileFailed, "needed more than");
     }
     still_serves(&this("serve", Limits::default()));
@@ -108,6 +123,23 @@ fn a_child_that_is_not_there_fails() {
     let sandbox = with_child("/nowhere/tread", "serve", Limits::default());
     let failure = sandbox.load(&Guest::default().component(), None).unwrap_err();
     assert_failure(&failure, FailureKind::NoRoom, "cannot be started");
+}
+
+/// Says this, and ends as if memory had run out.
+fn is_killed(said: &[u8]) {
+    let mut output = std::io::stdout();
+    output.write_all(said).and_then(|()| output.flush()).unwrap();
+    kill_process(getpid(), Signal::KILL).unwrap();
+}
+
+/// That a plan with this failure is not the same everywhere, is shown by
+/// `a_policy_that_failed_to_load_for_lack_of_time_or_room_makes_a_plan_that_others_may_not_get`.
+fn a_compiler_that_is_killed_from_outside_fails_in_a_way_that_is_not_the_same_everywhere() {
+    for arg in ["killed", "killed-in-its-answer"] {
+        let sandbox = this(arg, Limits::default());
+        let failure = sandbox.load(&Guest::default().component(), None).unwrap_err();
+        assert_failure(&failure, FailureKind::NoRoom, "killed from outside");
+    }
 }
 
 /// How many are compiled at a time, of two that are asked.
@@ -130,7 +162,7 @@ fn several_policies_are_compiled_side_by_side() {
     let program = std::env::current_exe().unwrap();
     let args = vec!["together".into(), place.path().into()];
     let compiler = Compiler::Child { program, args };
-    let limits = Limits { patience: 2, ..Limits::default() };
+    let limits = Limits { patience: 60, ..Limits::default() };
     let options = Options { limits: limits.clone(), compiler, slots: 1, ..Options::default() };
     let sandbox = Sandbox::new(options).unwrap();
     let policy = |name: &str| {

@@ -14,7 +14,7 @@ use tread_model::verdict::{self, FailureKind, Layer};
 
 fn shared() -> &'static Sandbox {
     static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
-    SANDBOX.get_or_init(|| sandbox(Limits { fuel: 5_000_000, ..Limits::default() }))
+    SANDBOX.get_or_init(|| sandbox(Limits { fuel: 5_000_000, ..patient() }))
 }
 
 const LOOP: &str = "(loop $again (br $again)) (unreachable)";
@@ -72,7 +72,7 @@ fn an_endless_loop_runs_out_of_fuel() {
 fn what_fuel_does_not_stop_the_clock_stops() {
     let limits =
         Limits { fuel: u64::MAX >> 1, deadline: Duration::from_millis(30), ..Limits::default() };
-    let failed = fails(&sandbox(limits), &classifying(LOOP));
+    let failed = fails_within(shared(), &classifying(LOOP), &limits);
     assert_failure(&failed.failure, FailureKind::Deadline, "processor time");
     assert!(!failed.reproducible);
 }

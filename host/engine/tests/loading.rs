@@ -17,7 +17,7 @@ use tread_model::verdict::FailureKind;
 
 fn shared() -> &'static Sandbox {
     static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
-    SANDBOX.get_or_init(|| sandbox(Limits::default()))
+    SANDBOX.get_or_init(|| sandbox(patient()))
 }
 
 fn wat(text: &str) -> Vec<u8> {

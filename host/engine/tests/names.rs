@@ -23,8 +23,9 @@ const LOOP: &str = "(loop $again (br $again)) (unreachable)";
 /// Makes a policy fail in this way. A new way does not compile without a line
 /// of its own.
 fn failing(kind: FailureKind) -> Failure {
-    let few = Limits { fuel: 5_000_000, ..Limits::default() };
-    let asked = |limits: &Limits, guest: Guest| fails(&sandbox(limits.clone()), &guest).failure;
+    let few = Limits { fuel: 5_000_000, ..patient() };
+    let asked =
+        |limits: &Limits, guest: Guest| fails_within(&sandbox(patient()), &guest, limits).failure;
     let classified = |body: &str| asked(&few, classifying(body));
     let answered = |verdicts| asked(&few, answering(verdicts));
     let loaded = |limits: Limits, component: &[u8]| {
@@ -120,25 +121,38 @@ fn every_name_of_a_failure_is_one_that_a_policy_can_get() {
 /// Calls that wait longer for a slot than two calls could take are given up.
 #[test]
 fn more_calls_than_slots_for_too_long_have_no_room() {
-    let deadline = Duration::from_millis(1);
-    let limits = Limits { fuel: u64::MAX >> 1, deadline, ..Limits::default() };
-    let long = Limits { deadline_per_mib: Duration::from_secs(3600), ..limits };
-    let options = tread_engine::sandbox::Options { limits: long, slots: 1, ..Default::default() };
+    let options = tread_engine::sandbox::Options { slots: 1, ..Default::default() };
     let sandbox = Sandbox::new(options).unwrap();
     let module = sandbox.load(&classifying(LOOP).component(), None).unwrap();
     assert_eq!(sandbox.allocator(), Ok(Allocator::Pooling));
-    std::thread::scope(|scope| {
-        // What is offered makes this one long; the others are short.
-        let long = scope.spawn(|| ask_as(&sandbox, &module, Layer::Template, &changes(1, 2_000)));
-        let mut found = Vec::new();
-        while !long.is_finished() && !found.contains(&FailureKind::NoRoom) {
-            found.push(ask(&sandbox, &module).unwrap_err().failure.kind);
-        }
-        let long = long.join().unwrap().unwrap_err().failure.kind;
-        let fine = |kind| matches!(kind, FailureKind::NoRoom | FailureKind::Deadline);
-        assert!(fine(long) && found.iter().all(|kind| fine(*kind)), "{long:?} {found:?}");
-        assert!(found.contains(&FailureKind::NoRoom) || long == FailureKind::NoRoom);
-    });
+    let limits = Limits {
+        fuel: u64::MAX >> 1,
+        deadline: Duration::from_millis(1),
+        deadline_per_mib: Duration::from_secs(3600),
+        ..Limits::default()
+    };
+    let asked = |count, bytes| {
+        let changes = changes(count, bytes);
+        let failed = ask_within(&sandbox, &module, Layer::Template, &changes, &limits).unwrap_err();
+        failed.failure.kind
+    };
+    let one_has_no_room = || {
+        std::thread::scope(|scope| {
+            // What is offered makes this one long; the others are short.
+            let long = scope.spawn(|| asked(1, 200));
+            let mut found = Vec::new();
+            while !long.is_finished() && !found.contains(&FailureKind::NoRoom) {
+                found.push(asked(2, 16));
+            }
+            found.push(long.join().unwrap());
+            for kind in &found {
+                assert!(matches!(kind, FailureKind::NoRoom | FailureKind::Deadline), "{found:?}");
+            }
+            found.contains(&FailureKind::NoRoom)
+        })
+    };
+    // Who waited while this machine stood still may find the slot free.
+    assert!((0..20).any(|_| one_has_no_room()));
 }
 
 /// What is planned where `/etc/a`, which this policy claims, and `/opt/a` change.

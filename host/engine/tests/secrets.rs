@@ -42,7 +42,7 @@ const SECRET: u32 = 0o600;
 
 /// Asks about a file of this mode and one that everybody may read.
 fn asked(guest: &Guest, mode: u32, words: &Words) -> Result<Reply, CallFailure> {
-    let sandbox = sandbox(Limits::default());
+    let sandbox = sandbox(patient());
     let module = sandbox.load(&guest.component(), None).expect("it can be loaded");
     let changes = with_mode(mode);
     let changes: Vec<&Change<'_>> = changes.iter().collect();

@@ -1,7 +1,7 @@
 //! More than one tread in a cluster: policies and plans belong to no namespace, so
 //! the one that came first writes them, and any other waits until it is alone.
 
-use crate::names::NAME;
+use crate::names::{AGENT, NAME, agents_namespace};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
@@ -85,6 +85,15 @@ struct Installed {
     namespace: String,
 }
 
+/// Whom this tread found.
+#[derive(Debug, Default)]
+struct There {
+    /// Those that were there before it, and may write.
+    others: Vec<Installed>,
+    /// The namespaces of agents: those have them that roll out.
+    agents: Vec<String>,
+}
+
 /// Says in `may_lead` whether no other tread was there before this one, and goes on asking, each time
 /// after `still_alone` at least: one that comes later may be older. A tread that may not see namespaces
 /// goes on without knowing. Where nothing is known yet, it is asked again soon; a tread that leads goes on
@@ -100,13 +109,13 @@ pub async fn look_out(
     let mut unanswered = Backoff::new(UNANSWERED);
     loop {
         let wait = match before(&client, namespace, metrics).await {
-            Ok(others) if others.is_empty() => {
+            Ok(there) if there.others.is_empty() => {
                 met.set(Whom::Nobody);
                 may_lead.send_replace(true);
                 jittered(still_alone)
             }
-            Ok(others) => {
-                met.set(Whom::Another(said(namespace, &others)));
+            Ok(there) => {
+                met.set(Whom::Another(said(namespace, &there)));
                 may_lead.send_replace(false);
                 unanswered.reset();
                 jittered(AGAIN)
@@ -138,21 +147,19 @@ fn cannot_know(failed: &Failed) -> bool {
 
 /// The namespaces that `tread manifests` made, that are older than this one, and
 /// whose tread may write.
-async fn before(
-    client: &Client,
-    namespace: &str,
-    metrics: &Metrics,
-) -> Result<Vec<Installed>, Failed> {
+async fn before(client: &Client, namespace: &str, metrics: &Metrics) -> Result<There, Failed> {
     let list = async |params: ListParams| {
         let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(client.clone());
         let call = Call::new("list", "namespaces");
         let listed = namespaces.list_metadata(&params);
         Ok::<_, Failed>(ask_before(answer_by(), metrics, call, listed).await?.items)
     };
-    let label = format!("{NAME_LABEL}={NAME},{PART_OF_LABEL}={NAME}");
-    let labelled = list(ListParams::default().labels(&label)).await?;
+    let named = |name: &str| {
+        ListParams::default().labels(&format!("{NAME_LABEL}={name},{PART_OF_LABEL}={NAME}"))
+    };
+    let labelled = list(named(NAME)).await?;
     if labelled.iter().all(|it| it.name_any() == namespace) {
-        return Ok(Vec::new());
+        return Ok(There::default());
     }
     let own = list(ListParams::default().fields(&format!("metadata.name={namespace}"))).await?;
     let installed = |it: &PartialObjectMeta<_>| Installed {
@@ -168,7 +175,12 @@ async fn before(
             others.push(it);
         }
     }
-    Ok(others)
+    let agents = match others.is_empty() {
+        true => Vec::new(),
+        // What is not seen now is seen the next time.
+        false => list(named(AGENT)).await.unwrap_or_default(),
+    };
+    Ok(There { others, agents: agents.iter().map(|it| it.name_any()).collect() })
 }
 
 /// Whether what runs in a namespace may write plans. Anybody may label a namespace
@@ -214,22 +226,30 @@ fn earlier(own: Option<Installed>, mut all: Vec<Installed>, namespace: &str) -> 
     all
 }
 
-fn said(namespace: &str, others: &[Installed]) -> String {
+fn said(namespace: &str, there: &There) -> String {
+    let There { others, agents } = there;
     let names: Vec<&str> = others.iter().map(|it| it.namespace.as_str()).collect();
     let names = names.join(", ");
     let first = others.first().map_or("", |it| it.namespace.as_str());
+    let rolls_out = |namespace: &str| agents.contains(&agents_namespace(namespace));
     let remove = |namespace: &str| {
+        let mode = if rolls_out(namespace) { " --mode enforce" } else { "" };
         format!(
-            "`tread manifests --namespace {namespace} --without-definitions | kubectl delete \
-             --ignore-not-found -f -`"
+            "tread manifests --namespace {namespace}{mode} --without-definitions | kubectl delete \
+             --ignore-not-found -f -"
         )
+    };
+    // This one leads no rollouts any more that could be stopped.
+    let stop = match rolls_out(first) {
+        true => format!("tread rollout stop --namespace {first} && "),
+        false => String::new(),
     };
     format!(
         "another tread is installed in the namespace {names}, before this one in {namespace}: a \
-         cluster has room for one, so this one writes nothing until that is removed. {} removes this \
-         one, {} the other; without that option all policies and plans would go too, since both have \
-         the same definitions. Where none runs there any more: `kubectl label namespace {first} \
-         {PART_OF_LABEL}-`",
+         cluster has room for one, so this one writes nothing until that is removed. `{}` removes \
+         this one, `{stop}{}` the other; without --without-definitions all policies and plans would \
+         go too, since both have the same definitions. Where none runs there any more: `kubectl label \
+         namespace {first} {PART_OF_LABEL}-`",
         remove(namespace),
         remove(first)
     )
@@ -294,13 +314,30 @@ mod tests {
             let names: Vec<&str> = found.iter().map(|it| it.namespace.as_str()).collect();
             assert_eq!(names, met, "{own:?}");
         }
-        let said = said("b", &[at(1, "a")]);
-        assert!(said.contains("in the namespace a, before this one in b"), "{said}");
+    }
+
+    #[test]
+    fn whoever_meets_another_one_is_told_how_each_is_removed_by_the_mode_that_it_is_in() {
+        let first = Installed { since: 1, namespace: "a".to_owned() };
+        let told = |agents: &[&str]| {
+            let agents = agents.iter().map(|it| (*it).to_owned()).collect();
+            said("b", &There { others: vec![first.clone()], agents })
+        };
+        let says = told(&[]);
+        assert!(says.contains("in the namespace a, before this one in b"), "{says}");
         // The definitions belong to both.
         for namespace in ["a", "b"] {
             let removes =
-                format!("tread manifests --namespace {namespace} --without-definitions |");
-            assert!(said.contains(&removes), "{said}");
+                format!("`tread manifests --namespace {namespace} --without-definitions | kubectl");
+            assert!(says.contains(&removes), "{says}");
         }
+        let says = told(&["a-agents", "others-agents"]);
+        let removes = "`tread rollout stop --namespace a && tread manifests --namespace a \
+                       --mode enforce --without-definitions | kubectl";
+        assert!(says.contains(removes), "{says}");
+        assert!(says.contains("`tread manifests --namespace b --without-definitions |"), "{says}");
+        let says = told(&["b-agents"]);
+        let removes = "`tread manifests --namespace b --mode enforce --without-definitions |";
+        assert!(says.contains(removes) && !says.contains("rollout stop"), "{says}");
     }
 }

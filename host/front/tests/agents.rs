@@ -11,6 +11,7 @@ use crate::support::web::{self, Answer};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
+use axum::response::Response;
 use futures::future::BoxFuture;
 use futures::stream::{self, FuturesUnordered, StreamExt as _};
 use serde_json::json;
@@ -160,7 +161,7 @@ spec: {{{on} serviceAccountName: {account}, containers: [{{name: agent, image: t
     }
 
     async fn post(&self, path: &str, token: &str, body: &str) -> Answer {
-        web::send(self.at, &request(path, token, body)).await.unwrap()
+        web::insist(self.at, &request(path, token, body)).await
     }
 
     async fn wait(&self, token: &str, seen: Option<u32>) -> Answer {
@@ -181,6 +182,21 @@ fn request(path: &str, token: &str, body: &str) -> Vec<u8> {
 fn ask(number: u64) -> String {
     let operation = "0123456789abcdef0123456789abcdef";
     json!({"operation": operation, "what": "write", "number": number}).to_string()
+}
+
+/// Asks for a permit without a port.
+async fn asks(router: &Router, token: &str, body: Body) -> Response {
+    let bearer = format!("Bearer {token}");
+    let request = Request::post(PERMIT).header("Authorization", bearer).body(body).unwrap();
+    router.clone().oneshot(request).await.unwrap()
+}
+
+/// Waits until the API server has said in time whose this token is: that is remembered.
+async fn known(router: &Router, token: &str) {
+    eventually("whose the token is", async || {
+        (asks(router, token, Body::from(ask(1))).await.status() == 200).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -344,32 +360,26 @@ async fn a_node_that_sends_many_questions_by_halves_keeps_no_other_one_from_a_pe
     let well = bed.token_of_pod("tread-agent", "well");
     // More than are answered at a time, and than one address may have connections to this port.
     let router = bed.router(knows).await;
-    let asks = |token: &str, body: Body| {
-        let bearer = format!("Bearer {token}");
-        let request = Request::post(PERMIT).header("Authorization", bearer).body(body).unwrap();
-        router.clone().oneshot(request)
-    };
     for token in [&slow, &well] {
-        let known = asks(token, Body::from(ask(1))).await.unwrap();
-        assert_eq!(known.status(), 200);
+        known(&router, token).await;
     }
     let (half, more) = (Ok::<_, Infallible>("{"), 300);
     let halves = || stream::iter([half]).chain(stream::pending());
     let mut halves: FuturesUnordered<_> =
-        (0..more).map(|_| asks(&slow, Body::from_stream(halves()))).collect();
+        (0..more).map(|_| asks(&router, &slow, Body::from_stream(halves()))).collect();
     let mut refused = 0;
     for _ in 4..more {
-        let status = halves.next().await.unwrap().unwrap().status();
+        let status = halves.next().await.unwrap().status();
         // Those that hold a place are given up after a while, on a slow machine before all are
         // refused.
         assert!([429, 408].contains(&status.as_u16()), "{status}");
         refused += usize::from(status == 429);
     }
     assert!(refused > 0);
-    let mut permitted = pin!(asks(&well, Body::from(ask(7))));
+    let mut permitted = pin!(asks(&router, &well, Body::from(ask(7))));
     let permitted = loop {
         tokio::select! {
-            answer = &mut permitted => break answer.unwrap(),
+            answer = &mut permitted => break answer,
             Some(answer) = halves.next() => drop(answer),
         }
     };
@@ -385,6 +395,8 @@ async fn agents_that_hang_or_do_not_read_keep_no_other_one_waiting() {
     bed.pod("well", "tread-agent", true);
     let slow = bed.token_of_pod("tread-agent", "slow");
     let well = bed.token_of_pod("tread-agent", "well");
+    // From here on it is remembered whose the token is.
+    assert_eq!(bed.wait(&slow, None).await.status, 200);
     let whole = request(WAIT, &slow, r#"{"form":1}"#);
     let half = whole.split_last().unwrap().1;
     let mut hanging = Vec::new();
@@ -416,6 +428,9 @@ async fn one_node_holds_eight_connections_at_a_time_and_keeps_no_other_one_out()
     let port = Port::bind("127.0.0.1:0".parse().unwrap()).unwrap().counting(&metrics);
     let at = port.address();
     let router = bed.router(knows).await;
+    for token in [&greedy, &well] {
+        known(&router, token).await;
+    }
     tokio::spawn(port.serve_agents_plainly(router, std::future::pending()));
     let (of_node, more) = (8, 12);
     let whole = request(WAIT, &greedy, r#"{"form":1}"#);

@@ -13,11 +13,11 @@ use tread_front::installations::{Met, look_out};
 use tread_kube::metrics::Metrics;
 use tread_test_bed::{ControlPlane, eventually};
 
-async fn namespace(client: &Client, name: &str) {
+async fn namespace(client: &Client, name: &str, of: &str) {
     let label = "app.kubernetes.io/name";
     let namespace: Namespace = serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {
-            label: "tread", "app.kubernetes.io/part-of": "tread"}}}))
+            label: of, "app.kubernetes.io/part-of": "tread"}}}))
     .unwrap();
     let api: Api<Namespace> = Api::all(client.clone());
     api.create(&PostParams::default(), &namespace).await.unwrap();
@@ -31,8 +31,10 @@ async fn a_namespace_that_somebody_labels_is_no_other_tread_before_an_admin_lets
     let plane = ControlPlane::start().unwrap();
     let client = plane.client().await.unwrap();
     // Of two of the same second the first by name is the older one.
-    namespace(&client, "a-strangers").await;
-    namespace(&client, "b-own").await;
+    namespace(&client, "a-strangers", "tread").await;
+    namespace(&client, "b-own", "tread").await;
+    // As the mode enforce has it.
+    namespace(&client, "a-strangers-agents", "tread-agent").await;
     let (met, may_lead) = (Met::default(), watch::Sender::new(false));
     let (mut leads, sender) = (may_lead.subscribe(), may_lead.clone());
     let looks = tokio::spawn({
@@ -59,6 +61,12 @@ rules: [{apiGroups: [tread.dev], resources: [disruptionplans/status], verbs: [up
     // One that was installed since is older: whoever leads already sees that, too.
     let said = eventually("it says whom it met", async || met.why_not()).await;
     assert!(said.contains("in the namespace a-strangers, before this one in b-own"), "{said}");
+    for removes in [
+        "--namespace a-strangers --mode enforce --without-definitions",
+        "--namespace b-own --without",
+    ] {
+        assert!(said.contains(removes), "{removes}: {said}");
+    }
     assert!(!*leads.borrow());
     looks.abort();
 }

@@ -3,6 +3,7 @@
 
 use crate::errors::in_words;
 use crate::metrics::{ApiError, Metrics};
+use futures::FutureExt as _;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -223,6 +224,14 @@ impl Failed {
         metrics.api_errors.get_or_create(&ApiError { verb, kind, code: self.code }).inc();
         self
     }
+
+    /// Counts it, but for what is not there, and what a PodDisruptionBudget does not allow.
+    #[must_use]
+    pub fn counted_unless_answer(self, metrics: &Metrics) -> Failed {
+        // A drain asks again and again, for as long as a budget holds its pods.
+        let is_answer = self.outcome == CallOutcome::Gone || self.is_by_budget();
+        if is_answer { self } else { self.counted(metrics) }
+    }
 }
 
 impl fmt::Display for Failed {
@@ -244,9 +253,21 @@ pub async fn ask<T>(
 }
 
 /// The same with another deadline.
-pub async fn ask_before<T>(
+pub fn ask_before<T>(
     deadline: Instant,
     metrics: &Metrics,
+    call: Call,
+    request: impl Future<Output = kube::Result<T>>,
+) -> impl Future<Output = Result<T, Failed>> {
+    let counted = |failed: Failed| failed.counted_unless_answer(metrics);
+    // As an async function it would hold the request twice.
+    ask_uncounted(deadline, call, request).map(move |asked| asked.map_err(counted))
+}
+
+/// The same, and nothing is counted: for those who know only later whether it is an answer that it
+/// came to nothing.
+pub async fn ask_uncounted<T>(
+    deadline: Instant,
     call: Call,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Failed> {
@@ -258,9 +279,7 @@ pub async fn ask_before<T>(
         Err(_) => call.unanswered(),
     };
     failed.of.busy_until = asked.take_value().and_then(|time| time.busy_until.get());
-    // A drain asks again and again, for as long as a budget holds its pods.
-    let is_answer = failed.outcome == CallOutcome::Gone || failed.is_by_budget();
-    Err(if is_answer { failed } else { failed.counted(metrics) })
+    Err(failed)
 }
 
 /// As [`ask`], again for as long as `is_worth_it` says so of what failed, and the

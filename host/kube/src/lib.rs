@@ -6,6 +6,7 @@
     reason = "each printer column of a custom resource has its own"
 )]
 
+pub mod advice;
 pub mod agents;
 pub mod api;
 pub mod asking;

@@ -195,7 +195,7 @@ impl Metrics {
             self.policies.clone();
             "tread_policy_state",
             "1 for the state that a DisruptionPolicy is in, and who decides for it: newest, last-good, reboots \
-             (nobody can, and what it claims costs them), nobody (and it costs nothing)",
+             (nobody can, and what it claims, as far as that is known, costs them), nobody (and it costs nothing)",
             self.states.clone();
             "tread_pending_plans",
             "Pending plans by effect",

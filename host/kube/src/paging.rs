@@ -1,15 +1,23 @@
 //! Lists in pages: what is large does not come at once.
 
-use crate::asking::{Call, Failed, PATIENCE, ask_again, is_busy};
+use crate::asking::{Backoff, Call, Failed, PATIENCE, ask_again, is_busy};
 use crate::metrics::Metrics;
 use kube::api::ListParams;
 use kube::core::ObjectList;
+use std::time::Duration;
 
 /// The API server has forgotten the state that the pages are of.
 const EXPIRED: u16 = 410;
 
-/// What is kept of all objects, so many of which come at a time. An API server that is busy is asked again for a while; where
-/// the rest of a list has expired, it is listed anew, as a whole.
+/// So often a list is begun whose rest expires each time.
+const BEGUN: usize = 4;
+
+/// How long is waited before it is begun anew, at first and at most.
+const WAITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
+/// What is kept of all objects, so many of which come at a time. An API server that is busy is asked again
+/// for a while. Where the rest of a list has expired, it is begun anew, in pages too: client-go asks for
+/// the whole list then, which may be more than there is memory for.
 pub async fn in_pages<K: Clone, T, Page>(
     size: u32,
     metrics: &Metrics,
@@ -23,13 +31,18 @@ where
 {
     let mut all = Vec::new();
     let mut next = params.clone().limit(size);
+    let (mut begun, mut backoff) = (1, Backoff::new(WAITS));
     loop {
         let request = || list(next.clone());
         let page = ask_again(PATIENCE, metrics, call.clone(), request, is_busy).await;
         let page = match page {
-            Err(failed) if failed.code == EXPIRED && next.continue_token.is_some() => {
+            Err(failed)
+                if failed.code == EXPIRED && next.continue_token.is_some() && begun < BEGUN =>
+            {
+                begun += 1;
                 all.clear();
-                next = params.clone();
+                next = params.clone().limit(size);
+                backoff.wait().await;
                 continue;
             }
             page => page?,
@@ -49,7 +62,7 @@ mod tests {
     use kube::ResourceExt as _;
     use kube::core::Status;
     use serde_json::json;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     fn page(names: std::ops::Range<usize>, token: &str) -> ObjectList<ConfigMap> {
         let items: Vec<_> = names.map(|it| json!({"metadata": {"name": it.to_string()}})).collect();
@@ -93,16 +106,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_whose_rest_has_expired_is_listed_anew_as_a_whole() {
-        let (found, asked) = listed(|params| match (params.limit, &params.continue_token) {
-            (_, Some(_)) => Err(expired()),
-            (Some(_), None) => Ok(page(0..2, "a")),
-            (None, None) => Ok(page(0..3, "")),
+    async fn a_list_whose_rest_has_expired_is_begun_anew_in_pages_and_not_without_end() {
+        let expires = Cell::new(true);
+        let (found, asked) = listed(|params| match &params.continue_token {
+            None => Ok(page(0..2, "a")),
+            Some(_) if expires.replace(false) => Err(expired()),
+            Some(_) => Ok(page(2..3, "")),
         })
         .await;
         assert_eq!(found.unwrap(), ["0", "1", "2"]);
-        assert_eq!(asked.last(), Some(&(None, None)));
-        // One that always has is an error.
+        let (first, rest) = ((Some(2), None), (Some(2), Some("a".to_owned())));
+        assert_eq!(asked, [first.clone(), rest.clone(), first.clone(), rest.clone()]);
+        // Where it expires each time, and where it does at once, that is an error.
+        let (found, asked) = listed(|params| match &params.continue_token {
+            None => Ok(page(0..2, "a")),
+            Some(_) => Err(expired()),
+        })
+        .await;
+        assert_eq!((found, asked), (Err(EXPIRED), vec![[first, rest]; BEGUN].concat()));
         let (found, asked) = listed(|_| Err(expired())).await;
         assert_eq!((found, asked.len()), (Err(EXPIRED), 1));
     }

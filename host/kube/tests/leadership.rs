@@ -36,6 +36,14 @@ const TIMINGS: Timings = Timings {
     longest: Duration::from_secs(8),
 };
 
+/// So slow that a leader which stands still for a while goes on.
+const SLOW: Timings = Timings {
+    lease: Duration::from_secs(600),
+    deadline: Duration::from_secs(400),
+    request: Duration::from_secs(60),
+    ..TIMINGS
+};
+
 struct Candidate {
     leading: Leading,
     stop: Option<oneshot::Sender<()>>,
@@ -145,12 +153,10 @@ async fn the_next_one_leads_at_once_when_the_leader_stops() {
     let plane = BED.get().unwrap();
     let client = plane.client().await.unwrap();
     let namespace = plane.namespace("lease").unwrap();
-    // Whoever had to wait for the end of the Lease would wait in vain.
-    let slow = Timings { lease: Duration::from_secs(600), ..TIMINGS };
     bring_lease(&client, &namespace).await;
-    let a = Candidate::start(client.clone(), &namespace, "a", slow);
+    let a = Candidate::start(client.clone(), &namespace, "a", SLOW);
     a.leads("the only candidate").await;
-    let b = Candidate::start(client.clone(), &namespace, "b", slow);
+    let b = Candidate::start(client.clone(), &namespace, "b", SLOW);
     eventually("b sees who leads", async || {
         b.leading.holder().filter(|holder| *holder == a.leading.identity())
     })
@@ -159,8 +165,10 @@ async fn the_next_one_leads_at_once_when_the_leader_stops() {
     let referee = Referee::watch(&[&a, &b]);
     let before = lease(&client, &namespace).await.spec.unwrap();
     assert_eq!(before.lease_duration_seconds, Some(600));
+    let begun = Instant::now();
     a.stop().await;
     b.leads("after the release").await;
+    assert!(begun.elapsed() < SLOW.lease / 2, "b waited for the end of the Lease");
     let after = lease(&client, &namespace).await.spec.unwrap();
     assert_eq!(after.holder_identity.as_deref(), Some(b.leading.identity()));
     assert_eq!(after.lease_transitions, before.lease_transitions.map(|n| n + 1));
@@ -379,13 +387,14 @@ async fn at_rest_the_leader_renews_and_the_others_ask_nothing() {
         .unwrap()
         .success()
         .unwrap();
-    let a = Candidate::start(plane.client().await.unwrap(), &namespace, "a", TIMINGS);
+    let client = plane.client().await.unwrap();
+    bring_lease(&client, &namespace).await;
+    let a = Candidate::start(client.clone(), &namespace, "a", SLOW);
     a.leads("the only candidate").await;
     let follower = plane.user("follower").unwrap().client().await.unwrap();
-    let b = Candidate::start(follower, &namespace, "b", TIMINGS);
+    let b = Candidate::start(follower, &namespace, "b", SLOW);
     eventually("b sees who leads", async || b.leading.holder()).await;
-    let renewals =
-        async || lease(&plane.client().await.unwrap(), &namespace).await.spec.unwrap().renew_time;
+    let renewals = async || lease(&client, &namespace).await.spec.unwrap().renew_time;
     let before = renewals().await;
     // Many renewals later …
     let mut seen = 0;

@@ -497,6 +497,8 @@ fn what_several_configs_say_of_a_file_is_merged_field_by_field_and_then_held_to_
             "contents.verification.hash",
         ),
         (json!({"user": {"name": "core"}}), json!({"user": {"id": 0}}), "user"),
+        (json!({"user": {"id": 0, "name": ""}}), json!({"user": {"name": "core"}}), "user"),
+        (json!({"group": {"id": 5}}), json!({"group": {"name": "core"}}), "group"),
     ] {
         let found = merged(below.clone(), above.clone());
         assert!(found.iter().any(|it| it.contains(said)), "{below} {above}: {found:?}");
@@ -505,6 +507,9 @@ fn what_several_configs_say_of_a_file_is_merged_field_by_field_and_then_held_to_
         (with(gzip, "compression", json!("gzip")), with("data:,y", "compression", json!(""))),
         (held("data:,x"), held("data:,y")),
         (json!({"user": {"name": "core"}}), json!({"user": {"name": "root"}})),
+        // An empty name takes back what stands below it, and a number stays.
+        (json!({"user": {"name": "core"}}), json!({"user": {"id": 5, "name": ""}})),
+        (json!({"user": {"id": 5}}), json!({"user": {"name": ""}})),
         (with("data:,x", "verification", json!({"hash": hash})), json!({"mode": 384})),
     ] {
         assert_eq!(merged(below.clone(), above.clone()), [""; 0], "{below} {above}");

@@ -14,6 +14,7 @@ use crate::journal::{JournalError, standing_id, stands};
 use crate::operation_unit::{UNIT, UnitError, follow, hand_over, running};
 use crate::orders::{Does, Given};
 use crate::permits::{Act, Alone, Answer, NoPermit, Permit, Question, Questions};
+use crate::program::CURRENT_PATH;
 use crate::progress::{Phase, Progress, Reporter};
 use crate::systemd::{Manager, Problem, boot_id_of};
 use crate::tree::{PathError, Tree};
@@ -91,7 +92,7 @@ pub enum AgentError {
     Path(#[from] PathError),
     /// The operation does not go on by itself.
     #[error(
-        "{UNIT} ended before the operation did; see tread node status, and journalctl -u {UNIT} on the node"
+        "{UNIT} ended before the operation did; see {CURRENT_PATH} node status, and journalctl -u {UNIT} on the node"
     )]
     CutShort,
     /// Nobody knows what stands.

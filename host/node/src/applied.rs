@@ -39,13 +39,13 @@ pub enum AppliedError {
     Path(#[from] PathError),
     /// It is damaged.
     #[error(
-        "{STATE}/applied cannot be read ({}), so nobody knows what this node has; let tread take it over again: tread node adopt",
+        "{STATE}/applied cannot be read ({}), so nobody knows what this node has; let tread take it over again: tread node adopt --config CONFIG",
         place(.0)
     )]
     Damaged(serde_json::Error),
     /// Somebody put something else there.
     #[error(
-        "{STATE}/applied is no file, so nobody knows what this node has; let tread take it over again, which puts it aside: tread node adopt"
+        "{STATE}/applied is no file, so nobody knows what this node has; let tread take it over again, which puts it aside: tread node adopt --config CONFIG"
     )]
     NoFile,
     /// A newer version wrote it.

@@ -25,6 +25,7 @@ use std::fmt;
 use tread_model::config::NodeConfig;
 use tread_model::diff::{self, Comparison};
 use tread_model::digest::Digest;
+use tread_model::joining::Booted;
 use tread_model::plan::{PlanFault, VerifiablePlan};
 use tread_model::problem::Problems;
 use tread_model::refuse::Refusal;
@@ -68,10 +69,10 @@ pub enum OrderError {
     #[error("this node cannot have it: {}", listed(.0))]
     Impossible(Vec<Impossible>),
     /// The disk is not as the config last applied wants it.
-    #[error("somebody changed what the config last applied had written: {}; restore it, or accept it by --accept-drift", drifted(.0))]
+    #[error("somebody changed what the config last applied had written; restore it, or let it stay: tread node adopt --config CONFIG --keep, with that config (an order by tread node apply may accept it, by --accept-drift FILE). What differs: {}", drifted(.0))]
     Drifted(Vec<Drift>),
     /// The disk is not as the config wants it that the node is said to have.
-    #[error("the node does not have this config: {}; let them stay by --keep, or take the config's by --overwrite", drifted(.0))]
+    #[error("the node does not have this config; let what differs stay: tread node adopt --config CONFIG --keep, or take the config's by a boot: tread node adopt --config CONFIG --overwrite. What differs: {}", drifted(.0))]
     Differs(Vec<Drift>),
     /// No order can have it.
     #[error(transparent)]
@@ -217,6 +218,30 @@ fn is_as_compared(
         }
     }
     Ok(())
+}
+
+/// Whether this host can have a config, as an order finds it by what is on the disk now. An order that
+/// `replaces` the config applied last, where that is known, names the paths of which nothing stays.
+pub fn could_have(
+    tree: &Tree,
+    host: &dyn Host,
+    config: &NodeConfig<'_>,
+    replaces: Option<&[String]>,
+) -> Result<(), OrderError> {
+    let applied = replaces.and_then(|_| Applied::read(tree).ok().flatten());
+    let old = applied.as_ref().and_then(|applied| applied.documents.config().ok());
+    let before = old.as_ref().and_then(|old| Some((old, wanted(old, host).ok()?)));
+    let after = Unlinked::of(config, host);
+    let gone = match applied.as_ref().zip(before) {
+        Some((Applied { originals, accepted, .. }, (old, before))) => {
+            let open = left_open::open(old, config, originals);
+            let is_named = |path: &str| replaces.is_some_and(|all| all.iter().any(|it| it == path));
+            let stays = |path: &str| accepted.contains_key(path) && !is_named(path);
+            gone::gone(tree, originals, (&before, &after, &open), stays)?
+        }
+        None => Vec::new(),
+    };
+    after.linked(host, &gone).map(drop).map_err(OrderError::Impossible)
 }
 
 /// What a config puts on the disk of this host.
@@ -388,8 +413,12 @@ pub fn adopt_keeping(
             kept.accepted.extend(besides(tree, &desired, booted)?);
         }
         let mut found = drift(tree, &desired, &kept.accepted)?;
-        // A machine that booted with it has it: what differs is drift, as always.
-        is_booted = booted.as_ref().is_some_and(|it| it.digest == digest) && before.leaves(digest);
+        // A machine that booted with it has it: what differs is drift, as always. Whoever served it may
+        // have made the digest in another way.
+        let is_it = |booted: &Booted| {
+            booted.digest == digest || documents.given_as() == Some(booted.config.as_str())
+        };
+        is_booted = booted.as_ref().is_some_and(is_it) && before.leaves(digest);
         match what {
             Adopt::Ask if !found.is_empty() && !is_booted => {
                 return Err(OrderError::Differs(found));

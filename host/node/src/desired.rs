@@ -152,6 +152,14 @@ impl<'c> Unlinked<'c> {
         Unlinked { config, all }
     }
 
+    /// Whether a host can have it at all, whatever its links are to be.
+    pub fn possible(self) -> Result<(), Vec<Impossible>> {
+        match self.all.impossible.is_empty() {
+            true => Ok(()),
+            false => Err(self.all.impossible),
+        }
+    }
+
     /// Whether it has something for a path.
     pub fn has(&self, path: &str) -> bool {
         self.all.desired.pieces.contains_key(path)

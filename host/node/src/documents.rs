@@ -30,6 +30,13 @@ impl Documents {
         self.0.iter().map(input).collect()
     }
 
+    /// The name of the config, where an agent gave it. What is given by hand is called as its files
+    /// are, whatever the MachineConfigs in them are called.
+    pub fn given_as(&self) -> Option<&str> {
+        let [document] = self.0.as_slice() else { return None };
+        document.name.strip_suffix(".json")
+    }
+
     /// What they say of a node.
     pub fn config(&self) -> Result<NodeConfig<'_>, Problems> {
         Ok(mirrors::side("new", &self.inputs())?.config)

@@ -10,6 +10,7 @@
 //! always there to be taken.
 
 mod back;
+mod beside;
 mod by_hand;
 mod entry;
 mod error;
@@ -40,12 +41,13 @@ use crate::tree::{Folder, Found, PathError, Tree};
 use back::{Before, Resolved};
 use error::io_at;
 use give_up::Left;
-use names::{LOCK, OPERATION};
+use names::{BESIDE, LOCK, OPERATION};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use standing::etc;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -76,10 +78,34 @@ pub fn is_in_the_way(tree: &Tree) -> Result<bool, PathError> {
     Ok(standing::standing(&state).map_or(true, |it| it.is_some_and(|it| !it.waits())))
 }
 
-/// What the operation that stands is called, for whoever does not hold the journal.
+/// What the operation that stands is called, for whoever does not hold the journal, by its record alone.
 pub fn standing_id(tree: &Tree) -> Result<Option<String>, JournalError> {
     let Some(state) = tree.folder(STATE)? else { return Ok(None) };
-    Ok(standing::standing(&state)?.map(|standing| standing.record.id))
+    standing::id(&state)
+}
+
+/// Whether any name that others read has its new state right now and is to get its old one, by the
+/// operation that stands, for whoever does not hold the journal. What is missing with its folder or its
+/// stage, as with a mount, is not seen.
+pub fn has_to_go_back(tree: &Tree) -> Result<bool, JournalError> {
+    let Some(state) = tree.folder(STATE)? else { return Ok(false) };
+    let Some(standing) = standing::standing(&state)? else { return Ok(false) };
+    if standing.direction() == Direction::Forward || standing.was_whole_in(etc(tree)) {
+        return Ok(false);
+    }
+    let is_read = |it: &&Entry| !it.is_held() && !Path::new(&it.path).starts_with(STATE);
+    for entry in standing.record.entries.iter().filter(is_read) {
+        let stage = standing.record.stages.get(entry.stage);
+        if stage.is_some_and(|path| stage::is_away(tree, path)) {
+            continue;
+        }
+        let Some(folder) = back::way(tree, &entry.folder)? else { continue };
+        let there = password::see(&folder, &entry.name, entry).map_err(io_at(&entry.path))?;
+        if there == entry.new {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether some names of the operation that stands are old and others new right now, for whoever
@@ -188,19 +214,29 @@ impl Journal {
         self.place(record, &staged)
     }
 
-    /// Everything new is on the disk afterwards, and no name has changed.
+    /// Everything new is on the disk afterwards, and no name has changed. An operation that waits for a
+    /// boot may stand, if this one takes it along: it stands again where this one comes to nothing.
     pub fn stage(&self, record: &Record, new: &[Prepared<'_>]) -> Result<Staged, JournalError> {
-        if self.standing()?.is_some() {
-            return Err(JournalError::Unsettled);
+        let waiting = self.standing()?;
+        match &waiting {
+            None => stage::sweep(&self.state),
+            // Whoever let it stand again may have been killed before the other one's stages went.
+            Some(standing) if beside::may_begin(standing, record) => {
+                beside::forget(&self.tree, &self.state);
+            }
+            Some(_) => return Err(JournalError::Unsettled),
         }
-        stage::sweep(&self.state);
         self.or_undone(|| {
-            let operation = record::begin(&self.state, record)?;
-            let stages = stage::make(&self.tree, &self.state, record)?;
+            let operation = match &waiting {
+                None => record::begin(&self.state, OPERATION, record)?,
+                Some(_) => beside::begin(&self.state, record)?,
+            };
+            let stay = waiting.as_ref().map(|it| it.record.stages.as_slice()).unwrap_or_default();
+            let stages = stage::make(&self.tree, &self.state, record, stay)?;
             stage::fill(&self.tree, record, &stages, new)?;
             // Whoever does not find a stage knows then that its mount is not there.
             if record.stages.iter().any(|path| stage::is_elsewhere(path)) {
-                log::note(&operation, &Note::Staged)?;
+                log::note(&operation, &Note::Staged { etc: etc(&self.tree) })?;
             }
             Ok(Staged { operation, stages })
         })
@@ -219,7 +255,7 @@ impl Journal {
         may: impl FnOnce() -> bool,
     ) -> Result<(), JournalError> {
         let Staged { operation, stages } = staged;
-        self.or_undone(|| {
+        let placed = self.or_undone(|| {
             let _lock = password::lock(&self.tree, record)?;
             place::renew(&self.tree, record, stages)?;
             if !may() {
@@ -228,7 +264,12 @@ impl Journal {
             place::all(&self.tree, record, stages)?;
             place::check(&self.tree, record, stages)?;
             log::note(operation, &Note::Committed { etc: etc(&self.tree) })
-        })
+        });
+        if placed.is_ok() {
+            // What it takes along is over.
+            beside::forget(&self.tree, &self.state);
+        }
+        placed
     }
 
     fn or_undone<T>(
@@ -252,16 +293,22 @@ impl Journal {
     /// Resolves an operation that was cut short: forward if it was committed, back if it
     /// was not, or if that was decided. Once every name had the state that holds, a name that
     /// differs was changed by somebody else, and is left. One that was never committed, or that
-    /// has no order, is finished by this. Nothing if there is none.
+    /// has no order, is finished by this; what waited for a boot before it stands again then, to be
+    /// settled too. Nothing if there is none.
     pub fn settle(&self) -> Result<Option<Settled>, JournalError> {
         let Some(standing) = self.standing()? else {
-            record::sweep(&self.state)?;
+            record::sweep(&self.state, OPERATION)?;
+            beside::forget(&self.tree, &self.state);
             stage::sweep(&self.state);
             return Ok(None);
         };
         if standing.is_finished() {
-            self.remove(&standing.record)?;
+            self.remove(&standing, &BTreeSet::new())?;
             return Ok(None);
+        }
+        if standing.was_committed() {
+            // Whoever began the next one was killed, or had put it back.
+            beside::forget(&self.tree, &self.state);
         }
         let direction = standing.direction();
         self.note_replaced(&standing);
@@ -288,7 +335,7 @@ impl Journal {
             // On a full disk there is no room for a note, and whoever finds it again finds
             // everything old.
             let _ = self.note(&Note::Finished);
-            self.remove(&standing.record)?;
+            self.remove(&standing, &BTreeSet::new())?;
         } else if standing.record.order.is_null() {
             // Nothing follows from it, once its names are right.
             self.finish()?;
@@ -337,10 +384,12 @@ impl Journal {
     }
 
     fn before(&self, standing: &Standing) -> Before {
+        let elsewhere = standing.is_in_another_etc(&self.tree);
         Before {
-            staged: standing.notes.contains(&Note::Staged),
+            staged: standing.was_staged(),
             whole: standing.was_whole_in(etc(&self.tree)),
-            elsewhere: standing.is_in_another_etc(&self.tree),
+            elsewhere,
+            unknown: elsewhere && !standing.was_committed(),
         }
     }
 
@@ -352,23 +401,25 @@ impl Journal {
         }
     }
 
-    /// The operation is over, and what was there before it is forgotten.
+    /// The operation is over, and what was there before it is forgotten. What waited for a boot stands
+    /// again, if this one was never committed.
     pub fn finish(&self) -> Result<(), JournalError> {
         let Some(standing) = self.standing()? else { return Ok(()) };
-        self.finish_keeping(&standing.record, &BTreeSet::new())
+        self.finish_keeping(&standing, &BTreeSet::new())
     }
 
     fn finish_keeping(
         &self,
-        record: &Record,
+        standing: &Standing,
         stages: &BTreeSet<usize>,
     ) -> Result<(), JournalError> {
-        if let Err(error) = self.note(&Note::Finished) {
+        if let Err(error) = self.note(&Note::Finished)
+            && standing.was_committed()
+        {
             // On a full disk there is room for no note. Without its record it is over too.
             record::forget(&self.state).map_err(|_| error)?;
         }
-        stage::remove(&self.tree, record, stages);
-        record::sweep(&self.state)
+        self.remove(standing, stages)
     }
 
     /// The operation is over as it stands: what can be settled is, and what is left is returned,
@@ -376,8 +427,17 @@ impl Journal {
     pub fn give_up(&self) -> Result<Vec<ByHand>, JournalError> {
         let standing = match self.standing() {
             Ok(Some(standing)) if !standing.is_finished() => standing,
-            Ok(_) => return self.settle().map(|_| Vec::new()),
-            Err(newer @ JournalError::Newer { .. }) => return Err(newer),
+            Ok(_) => {
+                self.settle()?;
+                // What waited for a boot stands again by that.
+                return match self.standing()? {
+                    Some(_) => self.give_up(),
+                    None => Ok(Vec::new()),
+                };
+            }
+            Err(newer @ (JournalError::Newer { .. } | JournalError::NewerNote { .. })) => {
+                return Err(newer);
+            }
             Err(error) => {
                 let by_hand = give_up::put_aside(&self.state, &error)?;
                 return Ok(self.left(by_hand));
@@ -387,7 +447,9 @@ impl Journal {
             give_up::left(&self.tree, &standing, &self.resolve(&standing));
         // On a full disk there may be room for it only once the rest is gone.
         let kept = ByHand::add(&self.tree, &self.state, &by_hand);
-        self.finish_keeping(&standing.record, &stages)?;
+        // What it was to take along is given up with it.
+        beside::forget(&self.tree, &self.state);
+        self.finish_keeping(&standing, &stages)?;
         Ok(if kept.is_ok() { by_hand } else { self.left(by_hand) })
     }
 
@@ -399,9 +461,17 @@ impl Journal {
         by_hand
     }
 
-    fn remove(&self, record: &Record) -> Result<(), JournalError> {
-        stage::remove(&self.tree, record, &BTreeSet::new());
-        record::sweep(&self.state)
+    /// Removes an operation that is over, but for these stages.
+    fn remove(&self, standing: &Standing, but: &BTreeSet<usize>) -> Result<(), JournalError> {
+        let name = match beside::stands_again(&self.state, standing)? {
+            true => BESIDE,
+            false => {
+                beside::forget(&self.tree, &self.state);
+                OPERATION
+            }
+        };
+        stage::remove(&self.tree, &standing.record, but);
+        record::sweep(&self.state, name)
     }
 }
 

@@ -5,6 +5,7 @@ mod act;
 mod anchors;
 mod cut_off;
 mod going;
+mod half_read;
 mod node;
 mod os;
 mod own_units;
@@ -23,7 +24,8 @@ use crate::permits::{Act, NoPermit, Permit};
 use crate::prepare::{Pinned, Ready, hold};
 use crate::progress::{Phase, Progress, StepState};
 use crate::terms::Asked;
-use going::{Going, note_degraded, with};
+use going::{Going, note_degraded, waits_again, with};
+pub use half_read::why_half_read;
 pub use node::{Ended, Node, OperationError, Patience, terms_of};
 use node::{Kept, instead};
 pub use os::drift_of_os;
@@ -73,12 +75,14 @@ impl Node<'_> {
         }
         needs_nobody_else(plan, drained)?;
         let always = VerifiablePlan::always_allowed(plan.from, plan.to);
-        let (plan, why) = match self.is_able(plan, &config).await {
-            // Never a gentler plan. If somebody else gave the order, they get the error and decide.
-            Err(OperationError::Unable(why)) if drained && self.terms.permits == Asked::Nobody => {
+        let (plan, why) = match (self.is_able(plan, &config).await, self.terms.permits) {
+            // Never a gentler plan.
+            (Err(OperationError::Unable(why)), Asked::Nobody) if drained => {
                 (&always, instead(&why))
             }
-            able => {
+            // Whoever gave the order drains the node for the boot that it asks for (law 6).
+            (Err(OperationError::Unable(why)), Asked::Agent) => (plan, instead(&why)),
+            (able, _) => {
                 able?;
                 (plan, String::new())
             }
@@ -105,11 +109,11 @@ impl Node<'_> {
         if !ids.is_empty() {
             self.os(&order.id).tool_for(&ids, &change.from, &change.to)?;
         }
-        match self.is_able(&order.plan, &config).await {
-            Err(OperationError::Unable(why)) if drained && self.terms.permits == Asked::Nobody => {
+        match (self.is_able(&order.plan, &config).await, self.terms.permits) {
+            (Err(OperationError::Unable(why)), permits) if drained || permits == Asked::Agent => {
                 Ok((change, Some(instead(&why))))
             }
-            able => able.map(|()| (change, None)),
+            (able, _) => able.map(|()| (change, None)),
         }
     }
 
@@ -159,7 +163,8 @@ impl Node<'_> {
             hold(&self.tree, &mut ready, pinned, self.label)?;
         }
         // Without a permit, what waits for a boot stands as it is.
-        let permit = match journal.standing()? {
+        ready.record.takes_along = journal.standing()?.map(|waits| waits.record.id);
+        let permit = match &ready.record.takes_along {
             Some(_) => Some(self.permits.ask(Act::Write).await.map_err(not_permitted)?),
             None => None,
         };
@@ -177,6 +182,7 @@ impl Node<'_> {
         };
         ready.record.order = serde_json::to_value(&kept)
             .map_err(|error| OperationError::Foreign(error.to_string()))?;
+        let told = Progress::read(&self.tree).ok().flatten();
         let reporting = Reporting::new(
             self,
             Progress::new(&ready.record.id, plan.to, &plan.steps).by(plan.digest),
@@ -185,14 +191,19 @@ impl Node<'_> {
         reporting.phase(Phase::Writing, instead);
         let writes = plan.steps.iter().position(|step| *step == Step::Write);
         reporting.update(|it| writes.iter().for_each(|index| it.begins(*index)));
-        // One that waits for a boot is over: what it waits for is a part of this one.
-        journal.finish()?;
         if let Err(error) = self.write(journal, &reporting, (&ready, permit)).await {
             reporting.update(|it| {
                 writes.iter().for_each(|index| it.ends(*index, StepState::Failed, ""))
             });
             match journal.standing() {
                 Ok(None) => reporting.phase(Phase::Refused, &error.to_string()),
+                // What waits for a boot does so as before, and the status says it again.
+                Ok(Some(waits)) if waits.record.id != ready.record.id => {
+                    let told = told.filter(|told| told.operation == waits.record.id);
+                    let told = told.or_else(|| waits_again(&self.tree, &waits));
+                    // Where nobody can be told, that does not stop it.
+                    let _ = told.map(|told| told.write(&self.tree));
+                }
                 _ => reporting.phase(Phase::Degraded, &not_settled(&error)),
             }
             return Err(error);
@@ -242,14 +253,16 @@ impl Node<'_> {
         asked.map_err(not_permitted)
     }
 
-    /// Goes on with the operation that stands, after a crash or a boot.
+    /// Goes on with the operation that stands, after a crash or a boot. What waited for a boot before it
+    /// stands again where this one comes to nothing, and is gone on with on terms of its own.
     pub async fn go_on(&self) -> Result<Ended, OperationError> {
         let journal = Journal::open_soon(&self.tree)?;
         self.go_on_with(&journal).await
     }
 
     async fn go_on_with(&self, journal: &Journal) -> Result<Ended, OperationError> {
-        let Some(standing) = journal.standing()? else { return Ok(Ended::Nothing) };
+        let Some(mut standing) = journal.standing()? else { return Ok(Ended::Nothing) };
+        half_read::note(&self.tree, journal, &mut standing);
         if standing.record.order.is_null() {
             let ended = nothing_follows(journal.settle()?);
             if ended == Ended::Done {

@@ -92,6 +92,7 @@ pub fn prepare<'c>(
     let record = Record {
         id: id.to_owned(),
         order: serde_json::Value::Null,
+        takes_along: None,
         stages: Vec::new(),
         made: Vec::new(),
         entries: Vec::new(),

@@ -257,10 +257,19 @@ impl Progress {
         }
     }
 
-    /// An order that was refused while another one's operation stands, which is what the
-    /// status shows.
+    /// An order that was refused, or went back, while another one's operation stands, which is what
+    /// the status shows.
     pub fn read_refused(tree: &Tree) -> Result<Option<Progress>, PathError> {
         Progress::read_from(tree, REFUSED)
+    }
+
+    /// How the last operation ended stays known where another one stands, whose status comes next.
+    pub fn keep_beside(tree: &Tree, standing: &str) -> Result<(), PathError> {
+        let ended = |known: &Progress| known.operation != standing && known.phase.is_end();
+        match Progress::read(tree)?.filter(ended) {
+            Some(known) => known.write_refused(tree),
+            None => Ok(()),
+        }
     }
 
     /// What is known of the last operation; nothing if there was none.
@@ -287,7 +296,7 @@ impl Progress {
         self.write_to(tree, FILE)
     }
 
-    /// Lets others see that it was refused, beside what stands.
+    /// Lets others see that it was refused, or went back, beside what stands.
     pub fn write_refused(&self, tree: &Tree) -> Result<(), PathError> {
         self.write_to(tree, REFUSED)
     }

@@ -10,7 +10,7 @@ use other_tree::{Bed, config};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use tread_model::plan::Step;
-use tread_node::documents::digest;
+use tread_node::documents::{Documents, digest};
 use tread_node::journal::{Journal, Note, Owned};
 use tread_node::prepare::{Target, Wanted, prepare};
 use tread_node::progress::{Phase, Progress};
@@ -29,8 +29,8 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(error))
 }
 
-/// An operation that wrote `/etc/a` and `/etc/b`, and has yet to go back.
-fn goes_back(bed: &Bed) {
+/// An operation that wrote `/etc/a` and `/etc/b`.
+fn writes(bed: &Bed) {
     let owner = Owner { uid: 0, gid: 0, mode: 0o644 };
     let file = |path: &str| {
         let wanted = Wanted::File { bytes: b"half way"[..].into(), owner };
@@ -39,9 +39,24 @@ fn goes_back(bed: &Bed) {
     let targets = vec![file("/etc/a"), file("/etc/b")];
     let mut ready = prepare(&tree(bed), "1", targets, &|_, _| Ok(None)).unwrap();
     ready.record.order = serde_json::json!({"of": "a plan"});
+    Journal::open(&tree(bed)).unwrap().write(&ready.record, &ready.new).unwrap();
+}
+
+/// The same, which has yet to go back.
+fn goes_back(bed: &Bed) {
+    writes(bed);
     let journal = Journal::open(&tree(bed)).unwrap();
-    journal.write(&ready.record, &ready.new).unwrap();
     journal.note(&Note::Back { because: "it was not well".to_owned(), by_units: false }).unwrap();
+}
+
+/// A config that says this of a unit.
+fn with_unit(says: &str) -> Documents {
+    let mut config = config("one", "");
+    for document in &mut config.0 {
+        let units = format!(r#""systemd": {{"units": [{{{says}}}]}}, "storage":"#);
+        document.text = document.text.replace(r#""storage":"#, &units);
+    }
+    config
 }
 
 fn chattr(how: &str, path: &std::path::Path) {
@@ -100,6 +115,40 @@ fn a_note_that_nobody_can_read_is_named_and_given_up() {
 }
 
 #[test]
+fn a_config_that_enables_what_the_one_before_masked_can_be_adopted_by_who_gives_up() {
+    let masked = with_unit(r#""name": "a.service", "mask": true"#);
+    let enabled = with_unit(r#""name": "a.service", "enabled": true"#);
+    for stands in [writes, goes_back] {
+        let bed = Bed::with(&config("one", ""));
+        let shipped = root(&bed).join("usr/lib/systemd/system");
+        std::fs::create_dir_all(&shipped).unwrap();
+        let text = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
+        std::fs::write(shipped.join("a.service"), text).unwrap();
+        let applied = bed.apply(&config("one", ""), &masked, &["--no-drain"]);
+        assert!(applied.status.success(), "{applied:?}");
+        stands(&bed);
+        bed.put("next.json", &enabled.0.first().unwrap().text);
+        let adopted = bed.node("adopt", &["--config", "next.json", "--give-up", "--overwrite"]);
+        assert!(adopted.status.success(), "{adopted:?}");
+        let units = root(&bed).join("etc/systemd/system");
+        assert!(units.join("a.service").symlink_metadata().is_err(), "it is masked no more");
+        assert!(units.join("multi-user.target.wants/a.service").symlink_metadata().is_ok());
+    }
+}
+
+#[test]
+fn a_config_that_the_node_cannot_have_gives_up_nothing() {
+    let bed = Bed::with(&config("one", ""));
+    writes(&bed);
+    let missing = with_unit(r#""name": "missing.service", "enabled": true"#);
+    bed.put("next.json", &missing.0.first().unwrap().text);
+    let refused = bed.node("adopt", &["--config", "next.json", "--give-up", "--overwrite"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(said(&refused).contains("missing.service: there is no such unit"), "{refused:?}");
+    assert!(root(&bed).join("var/lib/tread/node/operation").exists(), "it stands");
+}
+
+#[test]
 fn what_is_adopted_is_what_is_there_once_that_which_stood_is_settled() {
     for how in ["--keep", "--overwrite"] {
         let bed = Bed::with(&config("one", ""));
@@ -119,7 +168,7 @@ fn a_record_of_what_was_applied_that_is_a_folder_is_put_aside_by_who_adopts() {
     let applied = root(&bed).join("var/lib/tread/node/applied");
     std::fs::remove_file(&applied).unwrap();
     std::fs::create_dir_all(applied.join("theirs")).unwrap();
-    let named = format!("tread node adopt --root '{}'", root(&bed).display());
+    let named = format!("tread node adopt --root '{}' --config CONFIG", root(&bed).display());
     for verb in ["status", "check"] {
         let shown = said(&bed.node(verb, &[]));
         assert!(shown.contains("applied is no file") && shown.contains(&named), "{verb}: {shown}");

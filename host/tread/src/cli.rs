@@ -39,7 +39,7 @@ Examples:
   tread rollout pause worker              begin no more nodes of a pool
   tread bootimages                        do new nodes boot from images that are too old?
   tread lease hold node-7 -- ./update     keep everybody else away from a node meanwhile
-  tread manifests | kubectl apply -f -    install tread in a cluster
+  tread manifests --image IMAGE | less    what would be installed in a cluster?
 
 Environment:
   TREAD_CACHE_DIR   where compiled policies are kept (default: the user's cache directory)

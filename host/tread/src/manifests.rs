@@ -33,9 +33,10 @@ Examples:
   tread manifests --mode enforce --boot-for 2h --ready-for 2m --image IMAGE
       Machines that take long to boot; a node is done once it was Ready for two minutes.
   tread manifests --image IMAGE | kubectl diff -f -
-      What would an upgrade change?
+      What would an upgrade change? Its options are those that it was installed with.
   tread manifests --image IMAGE | kubectl delete --ignore-not-found -f -
-      Removes it, with all DisruptionPolicies, DisruptionPlans and BootImages.
+      Removes it, with all DisruptionPolicies, DisruptionPlans and BootImages. Where it rolls out, stop
+      that first, and add --mode enforce.
   tread manifests --without-definitions --image IMAGE | kubectl delete --ignore-not-found -f -
       Removes it, and leaves the admins' DisruptionPolicies and BootImages for the next time.
   tread manifests --outside https://192.0.2.1:8443 | kubectl apply -f -

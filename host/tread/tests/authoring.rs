@@ -85,15 +85,15 @@ fn from_a_name_to_a_policy_that_is_tested_packed_and_plans() {
     let shop = Workshop::new("clock", &["file:/etc/clock.conf", "unit:clockd.service"]);
     let tested = shop.cargo(&["test"]);
     assert_eq!(tested.code(), 0, "{}\n{}", tested.out(), tested.err());
-    assert!(tested.out().contains("test result: ok. 6 passed"), "{}", tested.out());
+    assert!(tested.out().contains("test result: ok. 7 passed"), "{}", tested.out());
 
     let component = shop.build();
     let cases = shop.tread(&["policy", "test"]);
     assert_eq!(cases.code(), 0, "{}\n{}", cases.out(), cases.err());
-    assert_eq!(last_line(&cases), "13 passed, 0 failed", "{}", cases.out());
+    assert_eq!(last_line(&cases), "14 passed, 0 failed", "{}", cases.out());
     // The same of the component alone, without its source.
     let cases = shop.tread(&["policy", "test", &component]);
-    assert_eq!(last_line(&cases), "13 passed, 0 failed", "{}", cases.err());
+    assert_eq!(last_line(&cases), "14 passed, 0 failed", "{}", cases.err());
 
     let manifest = shop.tread(&["policy", "pack", &component, "-n", "clocks", "--name", "clock"]);
     assert_eq!(manifest.code(), 0, "{}", manifest.err());

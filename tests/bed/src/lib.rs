@@ -31,6 +31,7 @@ mod reuse;
 mod shared;
 mod supervisor;
 
+use std::net::TcpListener;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -51,6 +52,9 @@ const LONG: Duration = Duration::from_secs(600);
 const BETWEEN: Duration = Duration::from_millis(20);
 const BETWEEN_LATER: Duration = Duration::from_millis(100);
 const LONGEST_BETWEEN: Duration = Duration::from_secs(3);
+/// The first port of [`free_port`], and how many there are: the kernel gives out those from 32,768 on.
+const FIRST_PORT: u32 = 23_000;
+const PORTS: u32 = 9_000;
 
 /// Waits for something that has to come, however slow the machine is. The time
 /// only ends a test that would hang. Between two looks it waits for three times as long
@@ -92,6 +96,24 @@ where
 
 fn is_answer(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code < 500 && status.code != 429)
+}
+
+/// A port on which nothing listens, at any address. The kernel gives it to nobody who asks for any
+/// port, so it is still free when it is listened on later.
+#[expect(clippy::panic, reason = "it fails the test that needs one")]
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..PORTS {
+        // Processes that run side by side begin at different ones.
+        let begin = process::id().wrapping_mul(97);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(begin);
+        if let Ok(port) = u16::try_from(FIRST_PORT + number % PORTS)
+            && TcpListener::bind(("0.0.0.0", port)).is_ok()
+        {
+            return port;
+        }
+    }
+    panic!("something listens on each of the {PORTS} ports from {FIRST_PORT} on");
 }
 
 /// A name that nothing else on the machine uses, fit for a Kubernetes object.

@@ -1,6 +1,6 @@
 //! Many nodes at once.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -9,7 +9,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 
-use crate::{ControlPlane, Part};
+use crate::{BETWEEN_LATER, ControlPlane, LONGEST_BETWEEN, Part};
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 32;
@@ -54,6 +54,7 @@ impl ControlPlane {
     async fn wait_until_ready_nodes(&self, client: &Client, names: &[String]) -> Result<()> {
         let api: Api<Node> = Api::all(client.clone());
         loop {
+            let looked = Instant::now();
             let all = api.list(&ListParams::default()).await?;
             let ready = all
                 .items
@@ -68,7 +69,8 @@ impl ControlPlane {
             if let Some(how) = self.ended(kwok)? {
                 bail!("{kwok} has ended: {how}. {}", self.end_of_log(kwok));
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            let pause = (looked.elapsed() * 3).clamp(BETWEEN_LATER, LONGEST_BETWEEN);
+            tokio::time::sleep(pause).await;
         }
     }
 }

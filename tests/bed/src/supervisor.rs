@@ -15,10 +15,10 @@ use serde_json::Value;
 
 /// The longest that anything here waits for a server, in seconds. A condition
 /// ends each wait; this only bounds a machine that is stuck.
-const PATIENCE: u32 = 120;
+const PATIENCE: u32 = 600;
 
 /// How long the last clients of a control plane may take to leave it, in seconds.
-const LEAVING: u32 = 10;
+const LEAVING: u32 = 40;
 
 /// The lines of a log that an error shows.
 const TAIL: usize = 15;

@@ -34,7 +34,7 @@ fn entries(path: &Path) -> Vec<String> {
 
 fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -49,7 +49,11 @@ fn bed(tmp: &Path) -> Command {
 }
 
 fn started(tmp: &Path) -> Child {
-    let mut child = bed(tmp).spawn().unwrap();
+    started_with(tmp, &["--bare"])
+}
+
+fn started_with(tmp: &Path, args: &[&str]) -> Child {
+    let mut child = bed(tmp).args(args).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("export KUBECONFIG="), "{line:?}");
@@ -64,7 +68,7 @@ fn send(signal: &str, pid: u32) {
 #[test]
 fn a_process_that_is_killed_leaves_no_process_and_no_directory() {
     let tmp = TempDir::new().unwrap();
-    let mut child = started(tmp.path());
+    let mut child = started_with(tmp.path(), &[]);
     // The supervisor, etcd, the API server, controllers, scheduler and kwok.
     assert_eq!(processes(tmp.path()).len(), 6, "{:?}", processes(tmp.path()));
     child.kill().unwrap();
@@ -75,7 +79,7 @@ fn a_process_that_is_killed_leaves_no_process_and_no_directory() {
 #[test]
 fn one_that_is_killed_while_it_starts_leaves_nothing_either() {
     let tmp = TempDir::new().unwrap();
-    let mut child = bed(tmp.path()).spawn().unwrap();
+    let mut child = bed(tmp.path()).arg("--bare").spawn().unwrap();
     until(|| processes(tmp.path()).len() > 1);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -176,6 +176,7 @@ fn a_webhook_is_called() {
         if ran.code != 0 {
             break ran.stderr;
         }
+        thread::sleep(Duration::from_millis(100));
     };
     assert!(refused.contains("failed calling webhook"), "{refused}");
     assert_eq!(heard.join().unwrap(), 0x16);

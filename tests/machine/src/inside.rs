@@ -43,9 +43,9 @@ impl Machine {
         Ok(command)
     }
 
-    /// Runs a command in it, at most a minute long.
+    /// Runs a command in it, at most five minutes long.
     pub fn run<S: AsRef<OsStr>>(&self, argv: impl IntoIterator<Item = S>) -> Result<Said> {
-        let mut command = self.command(["timeout", "--signal=KILL", "60"])?;
+        let mut command = self.command(["timeout", "--signal=KILL", "300"])?;
         command.args(argv).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);

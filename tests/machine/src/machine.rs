@@ -99,14 +99,18 @@ impl Machine {
     }
 
     /// Waits for a condition that nothing reports, and says what was waited for when it
-    /// does not come.
+    /// does not come. Looking leaves most of the time to what is looked for.
     pub fn wait_for(&self, what: &str, mut condition: impl FnMut() -> bool) -> Result<()> {
         let end = Instant::now() + PATIENCE;
-        while !condition() {
+        loop {
+            let looked = Instant::now();
+            if condition() {
+                return Ok(());
+            }
             ensure!(Instant::now() < end, self.with_console(&format!("Waited in vain for {what}")));
-            std::thread::sleep(Duration::from_millis(5));
+            let pause = looked.elapsed() * 3;
+            std::thread::sleep(pause.clamp(Duration::from_millis(5), Duration::from_millis(200)));
         }
-        Ok(())
     }
 
     /// Waits until all that belongs to its target was started, whether or not it failed.
@@ -117,7 +121,7 @@ impl Machine {
             if self.ended(boots) {
                 return true;
             }
-            let said = self.run(["systemctl", "is-system-running", "--wait"]);
+            let said = self.run(["timeout", "60", "systemctl", "is-system-running", "--wait"]);
             word = said.map(|said| said.out.trim().to_owned()).unwrap_or_default();
             matches!(word.as_str(), "running" | "degraded" | "maintenance")
         });

@@ -117,7 +117,7 @@ fn a_test_that_panics_leaves_nothing_behind() {
 }
 
 fn wait_until_gone(places: &[PathBuf]) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(300);
     while places.iter().any(|place| place.exists()) {
         assert!(Instant::now() < end, "{places:?} are still there");
         std::thread::sleep(Duration::from_millis(5));
@@ -126,10 +126,14 @@ fn wait_until_gone(places: &[PathBuf]) {
 
 #[test]
 fn a_machine_that_outlives_its_time_is_killed() {
-    let machine = Machine::build().lifetime(Duration::from_secs(1)).make().unwrap();
-    machine.start().unwrap();
-    assert_eq!(machine.wait_for_end().unwrap(), End::PowerCut);
-    wait_until_gone(&places(&machine));
+    let is_killed = |seconds| {
+        let machine = Machine::build().lifetime(Duration::from_secs(seconds)).make().unwrap();
+        let end = machine.start().and_then(|()| machine.wait_for_end());
+        wait_until_gone(&places(&machine));
+        matches!(end, Ok(End::PowerCut))
+    };
+    // Where this machine is busy, its time may be over before it begins to boot.
+    assert!(is_killed(1) || is_killed(60));
 }
 
 /// This program again, with one test only.

@@ -7,6 +7,7 @@
 //! and its unit has no reload: a restart is the gentlest that a node can be
 //! asked for. It takes a moment, and the clock goes on meanwhile.
 
+mod command_line;
 mod config;
 
 use config::Config;
@@ -48,7 +49,8 @@ impl Policy for ChronyPolicy {
         Claim::on("file:/etc/chrony.conf", Effect::None, Effect::Reboot).with_unchanged(),
         Claim::on("file:/etc/chrony.d/*.{conf,sources}", Effect::None, Effect::Restart),
         Claim::on("file:/etc/chrony.keys", Effect::None, Effect::Restart),
-        Claim::on("file:/etc/sysconfig/chronyd", Effect::None, Effect::Reboot),
+        // Unchanged as well: it says whether chrony.conf is read.
+        Claim::on("file:/etc/sysconfig/chronyd", Effect::None, Effect::Reboot).with_unchanged(),
     ];
 
     fn check(settings: &Settings) -> Result<(), Vec<String>> {
@@ -96,18 +98,28 @@ enum Answer {
     Reboot(&'static str),
 }
 
-/// Both sides of chrony.conf. None where it is not known what it says: it is the
-/// system's own, or cannot be read here.
+/// Both sides of chrony.conf. None where it is not known what it says, or whether
+/// chronyd reads it: it is the system's own, cannot be read here, or the options may
+/// name another configuration.
 fn main_file<'a>(context: &Context<'a>) -> Option<Vec<Config<'a>>> {
-    let read = |state: &'a State| Config::read(state.as_text()?);
-    let changed = context.changes.iter().find(|change| change.path() == Some(CONF));
-    match changed {
-        Some(change) => Some(vec![read(&change.before)?, read(&change.after)?]),
-        None => {
-            let same = context.unchanged.iter().find(|entry| entry.path() == Some(CONF))?;
-            Some(vec![read(&same.state)?])
-        }
+    let leaves_it = |state: &State| {
+        // The system's own options name no other.
+        state.is_absent() || state.as_text().is_some_and(command_line::reads_chrony_conf)
+    };
+    if !sides(context, OPTIONS).into_iter().all(leaves_it) {
+        return None;
     }
+    let texts: Option<Vec<&str>> = sides(context, CONF).into_iter().map(State::as_text).collect();
+    texts.filter(|texts| !texts.is_empty())?.into_iter().map(Config::read).collect()
+}
+
+/// How a file stands on both sides: once if it stays the same, and not at all if the
+/// configuration does not bring it.
+fn sides<'a>(context: &Context<'a>, path: &str) -> Vec<&'a State> {
+    let changed = context.changes.iter().filter(|change| change.path() == Some(path));
+    let same = context.unchanged.iter().filter(|entry| entry.path() == Some(path));
+    let changed = changed.flat_map(|change| [&change.before, &change.after]);
+    changed.chain(same.map(|entry| &entry.state)).collect()
 }
 
 /// A file of directives: chrony.conf, or one that it reads. None: what it says is not
@@ -267,6 +279,42 @@ mod tests {
         // The system's own chrony.conf may name anything.
         let change = test::file("/etc/chrony.d/a.conf", "server a", "server b");
         assert_eq!(verdict(vec![change], vec![]).effect(), Some(Effect::Restart));
+    }
+
+    #[test]
+    fn where_the_options_name_another_configuration_nothing_is_taken_for_unread() {
+        let no_other = "OPTIONS=\"-F 2\"\n";
+        let another = "OPTIONS=\"-f /etc/chrony.d/a.conf\"\n";
+        let conf = || test::unchanged_file(CONF, "server a");
+        for path in ["/etc/chrony.d/a.conf", KEYS] {
+            let change = || test::file(path, "server a", "server b");
+            for (options, effect) in [
+                (no_other, Effect::None),
+                (another, Effect::Restart),
+                ("OPTIONS=\"'confdir /etc/chrony.d'\"\n", Effect::Restart),
+            ] {
+                let beside = vec![conf(), test::unchanged_file(OPTIONS, options)];
+                let verdict = verdict(vec![change()], beside);
+                assert_eq!(verdict.effect(), Some(effect), "{path} beside {options}");
+            }
+            // What is running was started with the options of before.
+            for (before, after, effect) in [
+                (no_other, "OPTIONS=\"\"\n", Effect::None),
+                (no_other, another, Effect::Restart),
+                (another, no_other, Effect::Restart),
+            ] {
+                let changes = vec![change(), test::file(OPTIONS, before, after)];
+                let verdict = verdict(changes, vec![conf()]);
+                assert_eq!(verdict.effect(), Some(effect), "{path}: {before} to {after}");
+            }
+            // Options that cannot be read may name any.
+            let mut secret = test::unchanged_file(OPTIONS, "");
+            if let State::File(file) = &mut secret.state {
+                file.content = Content::Digest("secret:1".to_owned());
+            }
+            let verdict = verdict(vec![change()], vec![conf(), secret]);
+            assert_eq!(verdict.effect(), Some(Effect::Restart), "{path}");
+        }
     }
 
     #[test]

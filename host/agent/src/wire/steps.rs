@@ -1,5 +1,6 @@
 //! How far an operation is, for whoever looks at its NodeUpdate.
 
+use tread_node::program::CURRENT_PATH;
 use tread_node::progress::{Phase, Progress, StepState};
 
 /// What is done now: a step of the plan, with its place in it, or what comes between steps.
@@ -23,7 +24,13 @@ pub(super) fn message(progress: &Progress) -> String {
     let said = [&progress.message, &progress.warning];
     let said: Vec<&str> =
         said.into_iter().map(String::as_str).filter(|it| !it.is_empty()).collect();
-    said.join("; ")
+    runnable(&said.join("; "))
+}
+
+/// The same text, with commands as they can be run there: on a node of a cluster the program is in no
+/// PATH.
+pub(super) fn runnable(text: &str) -> String {
+    text.replace("tread node ", &format!("{CURRENT_PATH} node "))
 }
 
 #[cfg(test)]
@@ -45,5 +52,15 @@ mod tests {
         progress.ends(2, StepState::Failed, "it does not start");
         progress.phase = Phase::Booting;
         assert_eq!(step(&progress), "reboot");
+    }
+
+    #[test]
+    fn what_is_to_be_run_on_a_node_is_named_by_the_path_that_the_program_has_there() {
+        let refused = Progress::refused("one", "let it stay: tread node adopt --keep; it differs");
+        let expected =
+            "let it stay: /var/lib/tread/bin/current/tread node adopt --keep; it differs";
+        assert_eq!(message(&refused), expected);
+        let others = "tread nodes; tread rollout retry worker";
+        assert_eq!(runnable(others), others);
     }
 }

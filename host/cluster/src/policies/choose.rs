@@ -74,8 +74,9 @@ impl Choice {
             _ if mode != Mode::Enforce => "nobody",
             Deciding::Newest => "newest",
             Deciding::LastGood => "last-good",
-            Deciding::Reboots(claims) if !claims.is_empty() => "reboots",
-            Deciding::Nobody | Deciding::Reboots(_) => "nobody",
+            // Also where nothing is known of what it claims: it answers for nothing that it was made for.
+            Deciding::Reboots(_) => "reboots",
+            Deciding::Nobody => "nobody",
         }
     }
 }
@@ -137,12 +138,17 @@ pub fn choose(
     let policies = policies_of(object);
     let declared = usable_claims(claims.iter().cloned(), policies);
     // What an admin would have to approve costs nothing before that.
-    let declared = if approval(&declared).is_none() { declared } else { Vec::new() };
+    let has_to_wait = approval(&declared).is_some();
+    let declared = if has_to_wait { Vec::new() } else { declared };
     let all = last_known(object, listed).into_iter().chain(declared);
     let claims = usable_claims(all, AT_MOST.saturating_mul(policies));
     let says_nothing = object.spec.rules.is_some() && failure.kind == FailureKind::InvalidSettings;
     let state = if says_nothing { State::Invalid } else { State::Failed };
-    Choice { state, deciding: Deciding::Reboots(claims), needs_approval: None }
+    let deciding = match has_to_wait && claims.is_empty() {
+        true => Deciding::Nobody,
+        false => Deciding::Reboots(claims),
+    };
+    Choice { state, deciding, needs_approval: None }
 }
 
 /// The same while the last good version cannot be loaded for the moment: it is not lost. Where it would go

@@ -39,6 +39,9 @@ use tread_test_bed::ControlPlane;
 
 pub const ROLE: &str = "machineconfiguration.openshift.io/role";
 const CURRENT: &str = "machineconfiguration.openshift.io/currentConfig";
+/// Between two looks at all plans.
+const LEAST_BETWEEN: Duration = Duration::from_millis(50);
+const MOST_BETWEEN: Duration = Duration::from_secs(3);
 
 pub struct Cluster {
     pub plane: ControlPlane,
@@ -266,6 +269,7 @@ impl Cluster {
     ) -> DisruptionPlan {
         let begun = Instant::now();
         loop {
+            let looked = Instant::now();
             let plans = self.plans().await;
             let of_cause = |plan: &&DisruptionPlan| {
                 plan.status.as_ref().is_some_and(|it| it.cause.as_deref() == Some(cause))
@@ -279,7 +283,9 @@ impl Cluster {
                 lines.collect::<String>()
             };
             assert!(begun.elapsed() < Duration::from_secs(600), "no plan for {cause}:\n{}", seen());
-            sleep(Duration::from_millis(50)).await;
+            // Looking leaves most of the machine to what is waited for.
+            let pause = (looked.elapsed() * 3).clamp(LEAST_BETWEEN, MOST_BETWEEN);
+            sleep(pause).await;
         }
     }
 }

@@ -10,11 +10,20 @@ use std::collections::BTreeMap;
 use tread_kube::asking::{Call, Failed};
 use tread_kube::budgets::{holds, never};
 use tread_kube::paging::in_pages;
+use tread_kube::watching::parsed::{Parsed, each_by_itself};
 
 /// The budgets of the namespaces that were asked for: each is listed once.
 #[derive(Default)]
 pub(super) struct Budgets {
-    of: BTreeMap<String, Option<Vec<PodDisruptionBudget>>>,
+    of: BTreeMap<String, Option<Listed>>,
+}
+
+/// The budgets of a namespace.
+struct Listed {
+    /// Those that can be read.
+    read: Vec<PodDisruptionBudget>,
+    /// Whether there are others: nobody knows which pods these hold.
+    has_others: bool,
 }
 
 /// A budget that a pod is under.
@@ -28,32 +37,39 @@ pub(super) struct Held {
 }
 
 impl Budgets {
-    /// Those that hold for a pod; nothing where they cannot be listed.
+    /// Those that hold for a pod; nothing where they cannot be listed, or where only one may that cannot
+    /// be read.
     pub(super) async fn of(&mut self, settings: &Settings, pod: &Pod) -> Option<Vec<Held>> {
         let namespace = pod.namespace().unwrap_or_default();
         if !self.of.contains_key(&namespace) {
             let listed = list(settings, &namespace).await.ok();
             self.of.insert(namespace.clone(), listed);
         }
-        let budgets = self.of.get(&namespace)?.as_ref()?;
-        Some(holding(budgets, pod.labels()))
+        let Listed { read, has_others } = self.of.get(&namespace)?.as_ref()?;
+        let holding = holding(read, pod.labels());
+        (!holding.is_empty() || !has_others).then_some(holding)
     }
 }
 
-async fn list(settings: &Settings, namespace: &str) -> Result<Vec<PodDisruptionBudget>, Failed> {
+async fn list(settings: &Settings, namespace: &str) -> Result<Listed, Failed> {
     let api: Api<PodDisruptionBudget> = Api::namespaced(settings.client.clone(), namespace);
+    let api = each_by_itself(api);
     let list = |params: ListParams| {
         let api = api.clone();
         async move { api.list(&params).await }
     };
-    let keep = |budget: PodDisruptionBudget| {
-        let ObjectMeta { name, generation, .. } = budget.metadata;
-        let metadata = ObjectMeta { name, generation, ..ObjectMeta::default() };
-        Some(PodDisruptionBudget { metadata, ..budget })
+    let keep = |budget: Parsed<PodDisruptionBudget>| {
+        Some(budget.read().map(|budget| {
+            let ObjectMeta { name, generation, .. } = budget.metadata;
+            let metadata = ObjectMeta { name, generation, ..ObjectMeta::default() };
+            PodDisruptionBudget { metadata, ..budget }
+        }))
     };
     let call = Call::new("list", "poddisruptionbudgets").within(namespace);
     let _turn = LISTS.acquire().await;
-    in_pages(PAGE, &settings.metrics, call, ListParams::default(), list, keep).await
+    let listed = in_pages(PAGE, &settings.metrics, call, ListParams::default(), list, keep).await?;
+    let has_others = listed.iter().any(Option::is_none);
+    Ok(Listed { read: listed.into_iter().flatten().collect(), has_others })
 }
 
 /// Those that hold for a pod with these labels.

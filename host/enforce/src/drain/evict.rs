@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 use tokio::time::Instant;
-use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_before, is_busy};
+use tread_kube::asking::{Call, CallOutcome, Failed, PATIENCE, ask_before, ask_uncounted, is_busy};
 use tread_kube::clean::clean;
 use tread_model::text::listed;
 
@@ -123,7 +123,8 @@ pub(super) enum How {
     Delete,
 }
 
-/// Asks for a pod to go: this one, and no other of its name.
+/// Asks for a pod to go: this one, and no other of its name. An eviction that is answered with
+/// [`SEVERAL`] is not counted as an error yet: whether it is one is known by the pod's budgets.
 pub(super) async fn evict(
     settings: &Settings,
     pod: &Pod,
@@ -154,7 +155,11 @@ pub(super) async fn evict(
             let body = body(pod, how, grace);
             let call = Call::new("create", "evictions").within(&namespace);
             let asked = api.create_subresource::<Value, Value>("eviction", &name, &params, &body);
-            ask_before(deadline, &settings.metrics, call, asked).await.map(drop)
+            let asked = ask_uncounted(deadline, call, asked).await.map(drop);
+            asked.map_err(|failed| match failed.code {
+                SEVERAL => failed,
+                _ => failed.counted_unless_answer(&settings.metrics),
+            })
         }
     };
     match asked {

@@ -1,7 +1,7 @@
 //! One pass of a drain.
 
 use super::asked::Asked;
-use super::budgets::Budgets;
+use super::budgets::{Budgets, Held};
 use super::evict::{Evicted, How, evict, has_too_much_to_do, is_budgets, why};
 use super::filter::Fate;
 use super::look::{Left, full_name};
@@ -186,12 +186,22 @@ async fn named(settings: &Settings, refused: Vec<(&Pod, Failed)>, how: How) -> V
     let mut blocked = Vec::new();
     for (pod, failed) in refused {
         let by = match is_budgets(&failed) && how != How::Delete {
-            true => why(budgets.of(settings, pod).await, &failed),
+            true => by_budgets(settings, budgets.of(settings, pod).await, failed),
             false => Evicted::failed(&failed),
         };
         blocked.push(Blocked::of(pod, by));
     }
     blocked
+}
+
+/// Why a pod does not go that these budgets hold. That several do is an answer, and all else counts as
+/// an error, unless it was one anyway.
+fn by_budgets(settings: &Settings, budgets: Option<Vec<Held>>, failed: Failed) -> Evicted {
+    let by = why(budgets, &failed);
+    if !matches!(by, Evicted::Never(_)) {
+        drop(failed.counted_unless_answer(&settings.metrics));
+    }
+    by
 }
 
 /// Nothing if it is on its way out, there is no time left for it, or the API server has too much

@@ -20,6 +20,8 @@ use tread_model::protocol::{Terms, Time};
 #[derive(Default)]
 struct ApiServer {
     pods: Mutex<Vec<Value>>,
+    /// Budgets of the pods that have the label `app=web`, beside one that is called `web`.
+    budgets: Mutex<Vec<Value>>,
     /// What evictions are answered that are not accepted.
     refusal: Mutex<Option<Value>>,
     /// What was asked for: path and query.
@@ -61,10 +63,10 @@ impl ApiServer {
         let body = match path {
             "/api/v1/pods" => self.page(query).await,
             "/apis/policy/v1/namespaces/a/poddisruptionbudgets" => {
-                let budget = json!({"metadata": {"name": "web", "namespace": "a"},
-                    "spec": {"selector": {"matchLabels": {"app": "web"}}}});
+                let mut budgets = vec![budget("web")];
+                budgets.extend(self.budgets.lock().unwrap().iter().cloned());
                 json!({"kind": "PodDisruptionBudgetList", "apiVersion": "policy/v1",
-                    "metadata": {}, "items": [budget]})
+                    "metadata": {}, "items": budgets})
             }
             "/apis/apps/v1/namespaces/a/daemonsets/there" => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
@@ -117,6 +119,12 @@ impl ApiServer {
 fn refusal(code: u16, details: Value) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
         "message": "no", "reason": "No", "details": details})
+}
+
+/// Of the pods that have the label `app=web`.
+fn budget(name: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "a"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}}})
 }
 
 fn pod(name: &str, more: &[(&str, Value)]) -> Value {
@@ -265,4 +273,53 @@ async fn pods_that_come_back_to_a_cordoned_node_stay_once_they_could_be_evicted(
     server.evicted();
     assert!(look(&asked).await.unwrap().is_none());
     assert_eq!(server.evicted(), [("back".to_owned(), true)]);
+}
+
+/// What a pass makes of the only pod there is, and how often evictions counted as errors by then.
+async fn passed(server: &Arc<ApiServer>, settings: &Settings) -> (Vec<Evicted>, usize) {
+    let (asked, until) = (Asked::default(), Instant::now() + Duration::from_secs(600));
+    let left = look(settings, "n", &asked, Time::default(), Course::default()).await.unwrap();
+    let blocked = pass(settings, &left, &asked, false, until).await;
+    assert_eq!(server.evicted().len(), 1);
+    let counted = settings.metrics.text().unwrap();
+    let counted = counted.lines().find_map(|line| {
+        let of_evictions = line.split_once("kind=\"evictions\",code=\"500\"} ")?;
+        of_evictions.1.parse().ok()
+    });
+    (blocked.into_iter().map(|it| it.by).collect(), counted.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_pod_that_several_budgets_hold_is_named_with_them_and_is_no_error_of_the_api_server() {
+    let server = ApiServer::with(vec![pod("web", &[("metadata.labels", json!({"app": "web"}))])]);
+    *server.refusal.lock().unwrap() = Some(refusal(500, Value::Null));
+    server.budgets.lock().unwrap().push(budget("web-too"));
+    let settings = server.settings();
+    let both = Evicted::Never(vec!["web".to_owned(), "web-too".to_owned()]);
+    for _ in 0..3 {
+        assert_eq!(passed(&server, &settings).await, (vec![both.clone()], 0));
+    }
+    // Where one alone holds it, something is wrong with the API server.
+    server.budgets.lock().unwrap().clear();
+    let says = vec![Evicted::Failed("no".to_owned())];
+    assert_eq!(passed(&server, &settings).await, (says.clone(), 1));
+    assert_eq!(passed(&server, &settings).await, (says, 2));
+}
+
+#[tokio::test]
+async fn a_budget_that_cannot_be_read_hides_none_of_the_others() {
+    let server = ApiServer::with(vec![pod("web", &[("metadata.labels", json!({"app": "web"}))])]);
+    let held = json!({"causes": [{"reason": "DisruptionBudget"}]});
+    *server.refusal.lock().unwrap() = Some(refusal(429, held));
+    let mut odd = budget("odd");
+    // Later than any time that can be read here.
+    odd["metadata"]["managedFields"] = json!([{"manager": "m", "time": "9999-12-31T23:59:59Z"}]);
+    server.budgets.lock().unwrap().push(odd);
+    let settings = server.settings();
+    let blocked = Evicted::Blocked(vec!["web".to_owned()]);
+    assert_eq!(passed(&server, &settings).await, (vec![blocked], 0));
+    // Of a pod that none of the others holds nobody knows whether that one does.
+    let others = pod("db", &[("metadata.labels", json!({"app": "db"}))]);
+    *server.pods.lock().unwrap() = vec![others];
+    assert_eq!(passed(&server, &settings).await, (vec![Evicted::Failed("no".to_owned())], 0));
 }

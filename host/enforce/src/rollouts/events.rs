@@ -276,15 +276,15 @@ fn news_of(
         Passed::NeedsBoot => both(Reason::NodeNeedsBoot, &|it: &str| {
             format!(
                 "{it} needs a boot to get to {config}, since a step of a plan without one \
-                 failed{says}; it waits for its turn to be drained, and changes without a boot \
+                 failed, or cannot be carried out there{says}; it waits for its turn to be drained, and changes without a boot \
                  wait for tread rollout retry"
             )
         }),
         Passed::Failed => both(Reason::NodeUpdateFailed, &|it: &str| {
             format!(
-                "{it} failed on its way to {config}, or went back{says}; after as many as its \
-                 Rollout says no other node of its pool is begun: see kubectl get nodeupdate {name} \
-                 -o yaml, and tread rollout retry"
+                "{it} failed on its way to {config}, or went back{says}; no other node of its pool is \
+                 begun after one that went back, or as many as its Rollout says: see kubectl get \
+                 nodeupdate {name} -o yaml, and tread rollout retry"
             )
         }),
     }

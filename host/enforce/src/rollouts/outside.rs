@@ -48,13 +48,15 @@ fn one(name: &str, place: &Place, by: By<'_>) -> Option<Outside> {
         return None;
     }
     let slot = by.moment.slots.as_ref().ok().and_then(|slots| slots.taken.get(name));
+    let acts_since = by.may_act.since(name, by.lost_after);
+    let since = (acts_since, by.may_act.unheard_since(name, facts));
     let last = || update.map(|update| update.spec.pool.clone()).unwrap_or_default();
     Some(Outside {
         name: name.to_owned(),
         pool: slot.map_or_else(last, |taken| taken.pool.clone()),
         ends_with: update.and_then(ends_with).unwrap_or((ConfigName::default(), NOTHING)),
         is_down: slot.is_some_and(|taken| taken.slot.unavailable),
-        is_lost: is_lost(update, (by.now, by.lost_after), by.may_act.since(name)),
+        is_lost: is_lost(update, (by.now, by.lost_after), since),
         why: why(place, is_unwell),
     })
 }

@@ -10,7 +10,7 @@ use tread_kube::clean::clean;
 use tread_kube::dated::time;
 use tread_kube::node_lease::operation_text;
 use tread_model::digest::Digest;
-use tread_model::protocol::{Config, Disrupts, Order, Phase, Report, Stage, Time};
+use tread_model::protocol::{Disrupts, Order, Phase, Report, Stage, Time};
 use tread_model::rollout::{Retry, State};
 use tread_model::text::one_line_within;
 
@@ -56,6 +56,8 @@ pub(crate) enum Lost {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Against<'a> {
     pub(crate) target: Digest,
+    /// The MachineConfig of that.
+    pub(crate) name: &'a str,
     /// What failed before this is begun again.
     pub(crate) retry_before: Option<&'a At>,
     /// How often it is begun again by itself.
@@ -66,10 +68,19 @@ pub(crate) struct Against<'a> {
     pub(crate) lost_after: Duration,
     /// Since when the replica that leads may act on the node: nothing where it may not.
     pub(crate) acts_since: Option<Time>,
+    /// Since when nothing is heard of the node, where nobody else has it, or had it meanwhile.
+    pub(crate) unheard_since: Option<Time>,
     /// Whether a node is brought to its config that joins with another disk.
     pub(crate) overwrites: bool,
     /// The form of orders: an agent that knows only older ones gets none.
     pub(crate) form: u32,
+}
+
+impl Against<'_> {
+    /// Whether an order is for the config that is wanted.
+    fn is_of(&self, order: &UpdateOrder) -> bool {
+        order::is_for(&order.config, self.name, self.target)
+    }
 }
 
 /// On its way by an order that only writes.
@@ -86,8 +97,9 @@ pub(crate) fn standing(
     planned: impl FnOnce(&str) -> Planned,
 ) -> Standing {
     let mut standing = by_order(update, against, planned);
-    let Against { retry_before, now, lost_after, acts_since, .. } = against;
-    standing.lost = lost(update, retry_before, (now, lost_after), acts_since, standing.state);
+    let Against { retry_before, now, lost_after, acts_since, unheard_since, .. } = against;
+    let since = (acts_since, unheard_since);
+    standing.lost = lost(update, retry_before, (now, lost_after), since, standing.state);
     if standing.lost.is_some() && standing.state != WRITES {
         standing.state = State::Failed;
     }
@@ -118,9 +130,7 @@ fn has_spoken(status: &&NodeUpdateStatus) -> bool {
 /// that.
 fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Standing) -> bool {
     let order = update.and_then(|update| update.spec.order.as_ref());
-    let is_for_it =
-        |order: &&UpdateOrder| Digest::parse(&order.config.digest) == Some(against.target);
-    let Some(order) = order.filter(is_for_it) else { return false };
+    let Some(order) = order.filter(|order| against.is_of(order)) else { return false };
     let is_unwell = standing.state == State::Failed || standing.retries.is_some();
     let failed_softly = is_unwell && order::failed_without_boot(order);
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
@@ -142,12 +152,13 @@ fn step_failed(update: Option<&NodeUpdate>, against: Against<'_>, standing: &Sta
 /// Whether the agent of a node did not end its order in time, nor turned back where the order is
 /// withdrawn, or ended it and the node is not proved: it may never come back. It is waited for once
 /// more after an admin asked to try again. While nobody may act on the node its agent can do nothing,
-/// and that time does not count, unless whoever led before had waited for long enough.
+/// and that time does not count, unless whoever led before had waited for long enough, or nothing was
+/// heard of the node for as long: no agent waits for a permit there.
 fn lost(
     update: Option<&NodeUpdate>,
     retry_before: Option<&At>,
     (now, lost_after): (Time, Duration),
-    acts_since: Option<Time>,
+    (acts_since, unheard_since): (Option<Time>, Option<Time>),
     state: State,
 ) -> Option<Lost> {
     let order = update?.spec.order.as_ref()?;
@@ -159,7 +170,10 @@ fn lost(
         return None;
     }
     let is_waited_for = acts_since.is_none_or(|since| now.since(since) <= lost_after);
-    if is_waited_for && !update.is_some_and(is_said_to_be_lost) {
+    // Whoever led before may not have known how to say that it is lost.
+    let unheard = acts_since.and(unheard_since).map(|since| now.since(since));
+    let is_gone = unheard.is_some_and(|unheard| unheard > lost_after);
+    if is_waited_for && !is_gone && !update.is_some_and(is_said_to_be_lost) {
         return None;
     }
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
@@ -178,16 +192,17 @@ fn is_said_to_be_lost(update: &NodeUpdate) -> bool {
     conditions.iter().any(|it| it.type_ == UPDATED && it.reason == LOST)
 }
 
-/// Whether the agent of a node that is in no pool is taken for lost: nobody retries it there.
+/// Whether the agent of a node that is in no pool is taken for lost: nobody retries it there. `since`
+/// is since when somebody may act on the node, and since when nothing is heard of it.
 pub(crate) fn is_lost(
     update: Option<&NodeUpdate>,
     (now, lost_after): (Time, Duration),
-    acts_since: Option<Time>,
+    since: (Option<Time>, Option<Time>),
 ) -> bool {
     let order = update.and_then(|update| order::read(update.spec.order.as_ref()?).ok());
     let report = update.and_then(|update| order::report(update.status.as_ref()?));
     let state = order.and_then(|order| under_way(&order, report));
-    let lost = |state| lost(update, None, (now, lost_after), acts_since, state);
+    let lost = |state| lost(update, None, (now, lost_after), since, state);
     state.and_then(lost).is_some()
 }
 
@@ -224,12 +239,12 @@ fn by_order(
     let status = update.status.as_ref();
     let report = status.and_then(order::report);
     let current = status.and_then(|status| status.current.as_ref());
-    let target = Config(against.target);
+    let is_of_it = update.spec.order.as_ref().is_some_and(|order| against.is_of(order));
     let is = |state, is_under_way| Standing {
         state,
         not_yet: None,
         came_softly: state == State::Updated
-            && order.is_some_and(|it| it.config == target && !it.disrupts.drains()),
+            && order.is_some_and(|it| is_of_it && !it.disrupts.drains()),
         is_under_way,
         retries: None,
         again: None,
@@ -257,7 +272,7 @@ fn by_order(
                 ..is(state, true)
             },
             state => {
-                let unwell = order.config == target && retries_by_itself(update, against);
+                let unwell = is_of_it && retries_by_itself(update, against);
                 Standing { again, unwell, ..is(state, true) }
             }
         };
@@ -269,9 +284,9 @@ fn by_order(
     // One that was withdrawn failed at nothing, whatever its agent says then.
     let was_withdrawn = update.spec.order.as_ref().is_some_and(|order| order.withdrawn);
     let failed = order.is_some_and(|order| match phase_of(&order, report) {
-        Some(Phase::WentBack | Phase::Degraded) => order.config == target,
+        Some(Phase::WentBack | Phase::Degraded) => is_of_it,
         // Its agent refused the order.
-        Some(Phase::TurnedBack) => order.config == target && !was_withdrawn,
+        Some(Phase::TurnedBack) => is_of_it && !was_withdrawn,
         _ => false,
     });
     if failed && !retried() {
@@ -284,9 +299,7 @@ fn by_order(
         let differs = status.and_then(|status| status.message.as_ref());
         return match differs {
             Some(_) if against.overwrites => due(Disrupts::Reboot, None),
-            Some(why) => {
-                due(Disrupts::Reboot, Some(format!("it has none of its config: {}", shown(why))))
-            }
+            Some(why) => due(Disrupts::Reboot, Some(format!("{HAS_NONE}: {}", shown(why)))),
             None => {
                 let why = "its agent has not said which config it has".to_owned();
                 due(Disrupts::Reboot, Some(why))
@@ -319,8 +332,10 @@ pub(crate) fn standing_without<'a>(
     if let Some(order) = order
         && let Some(state) = under_way(&order, report)
     {
-        let Against { retry_before, now, lost_after, acts_since, .. } = against(order.config.0);
-        let lost = lost(update, retry_before, (now, lost_after), acts_since, state);
+        let Against { retry_before, now, lost_after, acts_since, unheard_since, .. } =
+            against(order.config.0);
+        let since = (acts_since, unheard_since);
+        let lost = lost(update, retry_before, (now, lost_after), since, state);
         let failed = lost.is_some() && state != WRITES;
         return Standing {
             state: if failed { State::Failed } else { state },
@@ -352,6 +367,10 @@ fn without(not_yet: Option<String>) -> Standing {
     }
 }
 
+/// Of a node that has not the config that it is said to have, and how it gets that.
+const HAS_NONE: &str =
+    "it has none of its config (newNodes: Overwrite in its Rollout brings that by a boot)";
+
 /// What an agent says: it is repeated for each of many nodes.
 fn shown(why: &str) -> String {
     one_line_within(&clean(why), 1024).0
@@ -361,8 +380,8 @@ fn shown(why: &str) -> String {
 /// often as is said.
 fn again(update: &NodeUpdate, order: &Order, against: Against<'_>) -> Option<Time> {
     let since = update.status.as_ref()?.since.as_ref().and_then(|since| time(since.0))?;
-    let is_same = order.config == Config(against.target);
-    let tried = update.spec.order.as_ref().filter(|_| is_same).map_or(0, |order| order.tried);
+    let of_it = update.spec.order.as_ref().filter(|order| against.is_of(order));
+    let tried = of_it.map_or(0, |order| order.tried);
     // What no agent was given was not tried.
     against.retry?.at(since, tried.saturating_sub(u32::from(!order.given)))
 }

@@ -1,6 +1,7 @@
 //! Nodes that do not get further. One that could not be drained is not begun until a budget, a
 //! pod or the Rollout changes, or after a while that grows. One of which something cannot be read
-//! or written leaves its turn to others, and is tried again later each time.
+//! or written leaves its turn to others, and is tried again later each time. One that could not be
+//! looked at for a while keeps its turn, and is told of.
 
 use super::budgets::Budget;
 use crate::drain::Blocked;
@@ -16,6 +17,9 @@ use tread_model::text::and_more;
 const WAITS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(1800));
 /// The same for one of which something cannot be read or written: somebody may mend that any time.
 const FAILURE_WAITS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(120));
+/// After so many looks in a row that came to nothing it is told: an API server that begins anew answers
+/// by then.
+const TOLD_AFTER: u32 = 5;
 /// So many pods are named.
 const NAMED: usize = 3;
 /// The longest that is repeated of why one does not move.
@@ -47,9 +51,20 @@ struct Stuck {
     backoff: Backoff,
 }
 
+/// Looks at a node that came to nothing, one after the other, and may come to something any time.
+#[derive(Debug)]
+struct InVain {
+    looks: u32,
+    /// What the last one came to.
+    why: String,
+}
+
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct AllStuck(BTreeMap<String, Stuck>);
+pub(crate) struct AllStuck {
+    nodes: BTreeMap<String, Stuck>,
+    in_vain: BTreeMap<String, InVain>,
+}
 
 impl AllStuck {
     /// Notes that a node cannot be drained, with what was known before it was looked at.
@@ -81,7 +96,7 @@ impl AllStuck {
         (budgets, generation): (BTreeMap<String, Option<Budget>>, Option<i64>),
         now: Instant,
     ) {
-        let before = self.0.remove(node).filter(|before| before.cause == cause);
+        let before = self.nodes.remove(node).filter(|before| before.cause == cause);
         let waits = match cause {
             Cause::Drain => WAITS,
             Cause::Failure => FAILURE_WAITS,
@@ -89,7 +104,7 @@ impl AllStuck {
         let mut backoff = before.map_or_else(|| Backoff::new(waits), |before| before.backoff);
         let until = now + backoff.next_wait();
         let stuck = Stuck { cause, why, budgets, generation, until, backoff };
-        self.0.insert(node.to_owned(), stuck);
+        self.nodes.insert(node.to_owned(), stuck);
     }
 
     /// Notes that a node can be read and written again: that says nothing of its drain.
@@ -101,24 +116,52 @@ impl AllStuck {
 
     /// Notes that a node is not stuck.
     pub(crate) fn is_none(&mut self, node: &str) {
-        self.0.remove(node);
+        self.nodes.remove(node);
+    }
+
+    /// Notes that a look at a node came to nothing, for a reason that may be over any time.
+    pub(crate) fn looks_in_vain(&mut self, node: &str, why: &str) {
+        let why = clean(why).chars().take(LONGEST).collect();
+        let before = self.in_vain.remove(node).map_or(0, |before| before.looks);
+        let looks = before.saturating_add(1);
+        self.in_vain.insert(node.to_owned(), InVain { looks, why });
+    }
+
+    /// Notes that a look at a node came to something.
+    pub(crate) fn is_looked_at(&mut self, node: &str) {
+        self.in_vain.remove(node);
     }
 
     /// Forgets all others than these.
     pub(crate) fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
-        self.0.retain(|node, _| is_there(node));
+        self.nodes.retain(|node, _| is_there(node));
+    }
+
+    /// Forgets of all others than these that looks at them came to nothing.
+    pub(crate) fn keep_in_vain(&mut self, is_looked_at: impl Fn(&str) -> bool) {
+        self.in_vain.retain(|node, _| is_looked_at(node));
     }
 
     /// Why a node does not get further of which something cannot be read or written.
     pub(crate) fn failure(&self, node: &str) -> Option<&str> {
-        let stuck = self.0.get(node).filter(|stuck| stuck.cause == Cause::Failure);
+        let stuck = self.nodes.get(node).filter(|stuck| stuck.cause == Cause::Failure);
         stuck.map(|stuck| stuck.why.as_str())
+    }
+
+    /// That nobody knows how a node stands, and why, where no look at it came to anything for a while.
+    pub(crate) fn in_vain(&self, node: &str) -> Option<String> {
+        let in_vain = self.in_vain.get(node).filter(|it| it.looks >= TOLD_AFTER)?;
+        Some(format!(
+            "looks at it come to nothing, and go on: {}; where that does not end, see what keeps the API \
+             server from answering",
+            in_vain.why
+        ))
     }
 
     /// Why a node is not begun by a plan that drains it or not, as long as that is not looked at
     /// again.
     pub(crate) fn why(&self, node: &str, drains: bool, by: &By, now: Instant) -> Option<&str> {
-        let stuck = self.0.get(node).filter(|it| drains || it.cause == Cause::Failure)?;
+        let stuck = self.nodes.get(node).filter(|it| drains || it.cause == Cause::Failure)?;
         let is_same =
             |(key, before): (&String, &Option<Budget>)| by.budgets.get(key) == before.as_ref();
         let holds = stuck.until > now
@@ -129,7 +172,7 @@ impl AllStuck {
 
     /// When the next one may be looked at again.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
-        self.0.values().map(|stuck| stuck.until).filter(|until| *until > now).min()
+        self.nodes.values().map(|stuck| stuck.until).filter(|until| *until > now).min()
     }
 }
 
@@ -185,6 +228,29 @@ mod tests {
         assert!(all.due(now).unwrap() - now < WAITS.0 * 2, "it began anew");
         all.keep(|_| false);
         assert_eq!(all.due(now), None);
+    }
+
+    #[test]
+    fn a_node_that_could_not_be_looked_at_for_a_while_is_told_of_and_keeps_its_turn() {
+        let (mut all, now) = (AllStuck::default(), Instant::now());
+        for looks in 1..20 {
+            all.looks_in_vain("n", "the API server\u{1b}[2J does not answer");
+            let Some(why) = all.in_vain("n") else {
+                assert!(looks < TOLD_AFTER, "{looks}");
+                continue;
+            };
+            assert!(looks >= TOLD_AFTER, "{looks}");
+            assert!(why.starts_with("looks at it come to nothing, and go on: the API"), "{why}");
+            assert!(!why.contains('\u{1b}'), "{why}");
+        }
+        assert_eq!((all.why("n", true, &by(1, 1), now), all.due(now)), (None, None));
+        assert_eq!(all.failure("n"), None);
+        // One look that comes to something ends that.
+        all.is_looked_at("n");
+        all.looks_in_vain("n", "the API server does not answer");
+        assert_eq!(all.in_vain("n"), None);
+        all.keep_in_vain(|_| false);
+        assert!(all.in_vain.is_empty());
     }
 
     #[test]

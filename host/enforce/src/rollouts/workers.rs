@@ -81,6 +81,8 @@ struct Looked {
     stuck: Vec<Blocked>,
     /// What cannot be read or written of it, for a reason that stays.
     failure: Option<String>,
+    /// Why it came to nothing, for a reason that may be over any time.
+    in_vain: Option<String>,
     /// Whether it was not looked at whether it can be drained: it has a slot, and no turn.
     keeps_stuck: bool,
 }
@@ -151,6 +153,7 @@ impl Workers {
         });
         self.draining.retain(|name, _| self.works.contains_key(name));
         self.stuck.keep(|name| scene.nodes.contains_key(name));
+        self.stuck.keep_in_vain(|name| self.works.contains_key(name));
         let busy = scene.nodes.iter().filter(|(_, node)| node.is_busy()).map(|(name, _)| name);
         for name in busy.chain(&scene.gone) {
             let stamp = stamp(name, moment, scene);
@@ -221,6 +224,10 @@ impl Workers {
         match looked.draining {
             Some(draining) => drop(self.draining.insert(node.clone(), draining)),
             None => drop(self.draining.remove(&node)),
+        }
+        match &looked.in_vain {
+            Some(why) => self.stuck.looks_in_vain(&node, why),
+            None => self.stuck.is_looked_at(&node),
         }
         let work = self.works.get_mut(&node);
         match &work {
@@ -319,7 +326,14 @@ fn stamp(name: &str, moment: &Moment, scene: &Scene) -> Stamp {
 
 impl Looked {
     fn at(again: Again) -> Looked {
-        Looked { again, draining: None, stuck: Vec::new(), failure: None, keeps_stuck: false }
+        Looked {
+            again,
+            draining: None,
+            stuck: Vec::new(),
+            failure: None,
+            in_vain: None,
+            keeps_stuck: false,
+        }
     }
 }
 
@@ -359,8 +373,9 @@ fn looked(
         Err(crate::reading::Unread::Gone) => Looked::at(Again::After(again)),
         Err(error) => {
             tracing::warn!(node, %error, "the node cannot be brought further");
-            let failure = error.stays().then(|| error.to_string());
-            Looked { failure, ..Looked::at(Again::Failed) }
+            let why = Some(error.to_string());
+            let (failure, in_vain) = if error.stays() { (why, None) } else { (None, why) };
+            Looked { failure, in_vain, ..Looked::at(Again::Failed) }
         }
     }
 }
@@ -414,5 +429,36 @@ mod tests {
         see(Some(Disrupts::Reboot), &mut workers);
         workers.works.get_mut("a").unwrap().is_looking = false;
         assert!(workers.due().is_some(), "{workers:?}");
+    }
+
+    #[tokio::test]
+    async fn a_node_at_which_looks_come_to_nothing_is_told_of_for_as_long_as_it_is_looked_at() {
+        let (moment, mut workers) = (Moment::empty(), Workers::default());
+        let see = |turn, workers: &mut Workers| {
+            workers.see_with(&moment, &with_turn("a", turn), |_| Some(Again::Never));
+        };
+        see(Some(Disrupts::Reboot), &mut workers);
+        let ends = async |looked: Looked, workers: &mut Workers| {
+            let task = workers.tasks.spawn(async move { looked });
+            workers.nodes.insert(task.id(), "a".to_owned());
+            workers.ended().await;
+            workers.stuck.in_vain("a")
+        };
+        let in_vain = || {
+            let in_vain = Some("the API server does not answer".to_owned());
+            Looked { in_vain, ..Looked::at(Again::Failed) }
+        };
+        assert_eq!(ends(in_vain(), &mut workers).await, None, "it may be over at once");
+        for _ in 0..9 {
+            ends(in_vain(), &mut workers).await;
+        }
+        let why = workers.stuck.in_vain("a").unwrap();
+        assert!(why.contains("the API server does not answer"), "{why}");
+        assert_eq!(ends(Looked::at(Again::Never), &mut workers).await, None, "it was looked at");
+        for _ in 0..9 {
+            ends(in_vain(), &mut workers).await;
+        }
+        see(None, &mut workers);
+        assert_eq!(workers.stuck.in_vain("a"), None, "nothing is to be done for it");
     }
 }

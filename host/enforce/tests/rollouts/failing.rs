@@ -155,19 +155,21 @@ async fn an_agent_that_never_answers_is_taken_for_lost_until_that_is_retried() {
         all.find(|status| status.conditions.iter().any(|it| it.reason == LOST))
     })
     .await;
-    let retry = async || {
-        let now = k8s_openapi::jiff::Timestamp::now() + Duration::from_secs(1);
-        cluster.rollout_says(json!({"retryFailedBefore": format!("{now:.0}")})).await;
+    // It is waited for until then, and from then on for as long as always.
+    let retry = async |ahead: u64| {
+        let at = Timestamp::now() + Duration::from_secs(ahead);
+        cluster.rollout_says(json!({"retryFailedBefore": format!("{at:.0}")})).await;
     };
     let failed = async |wanted: i64| {
         let status = cluster.rollout().await.status?;
         (i64::from(status.failed) == wanted).then_some(())
     };
-    retry().await;
+    retry(45).await;
     eventually("it is waited for", async || failed(0).await).await;
+    retry(1).await;
     eventually("it is waited for once more, and not for ever", async || failed(1).await).await;
     agents.iter_mut().for_each(Agent::restart);
-    retry().await;
+    retry(45).await;
     cluster.all_have("/etc/hard", "2").await;
     cluster.judge.holds().await;
 }

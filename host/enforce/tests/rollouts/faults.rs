@@ -30,10 +30,10 @@ fn lasts(short: u64, whole: u64) -> Duration {
     Duration::from_secs(if is_whole() { whole } else { short })
 }
 
-/// Terms under which a Lease ends soon.
+/// Terms under which nothing takes long, and a Lease outlasts a machine that is busy.
 fn short_terms() -> Terms {
     Terms {
-        lease: Duration::from_secs(12),
+        lease: Duration::from_secs(60),
         skew: Duration::from_secs(1),
         drift: Duration::from_millis(500),
         step: Duration::from_secs(3),
@@ -144,7 +144,7 @@ impl Drop for Frozen {
 async fn a_replica_that_is_frozen_past_a_lease_does_no_harm_when_it_goes_on() {
     let mut cluster = Cluster::with(3, 1).await;
     if lasts(0, 1).is_zero() {
-        cluster.acts.terms = short_terms();
+        cluster.acts.terms = Terms { lease: Duration::from_secs(12), ..short_terms() };
     }
     let runtime = || {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
@@ -177,7 +177,7 @@ async fn an_api_server_that_hangs_for_a_while_delays_a_rollout_and_nothing_else(
     let (cluster, _door, _replica, agents) = under_way(2).await;
     cluster.judge.cordoned().await;
     let hangs = cluster.plane.pause(Part::ApiServer).unwrap();
-    tokio::time::sleep(lasts(6, 60)).await;
+    tokio::time::sleep(lasts(6, 90)).await;
     hangs.resume().unwrap();
     all_booted_once(&cluster, &agents).await;
 }
@@ -188,7 +188,7 @@ async fn an_api_server_that_is_gone_for_a_while_delays_a_rollout_and_nothing_els
     let (cluster, _door, _replica, agents) = goes_on(Cluster::on(options, 2, 1).await).await;
     cluster.judge.cordoned().await;
     cluster.plane.kill(Part::ApiServer).unwrap();
-    tokio::time::sleep(lasts(6, 60)).await;
+    tokio::time::sleep(lasts(6, 90)).await;
     cluster.plane.restart(Part::ApiServer).unwrap();
     all_got_there(&cluster, &agents).await;
     // One that is started anew tells nobody what it wrote before.
@@ -200,7 +200,7 @@ async fn an_etcd_without_space_delays_a_rollout_and_nothing_else() {
     let (cluster, _door, _replica, agents) = under_way(2).await;
     cluster.judge.cordoned().await;
     let full = cluster.plane.fill().unwrap();
-    tokio::time::sleep(lasts(6, 60)).await;
+    tokio::time::sleep(lasts(6, 90)).await;
     full.empty().unwrap();
     all_booted_once(&cluster, &agents).await;
 }

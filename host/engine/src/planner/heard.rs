@@ -28,8 +28,8 @@ impl Heard {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Heard::Verdicts(verdicts) => {
-                let reasons = verdicts.iter().flatten().map(|verdict| verdict.reason.len());
-                reasons.sum::<usize>().saturating_add(verdicts.len().saturating_mul(128))
+                let said = verdicts.iter().flatten().map(said_in);
+                said.sum::<usize>().saturating_add(verdicts.len().saturating_mul(128))
             }
             Heard::Failure { failure, .. } => failure.message.len(),
         }
@@ -60,6 +60,22 @@ impl Heard {
     pub(super) fn is_reproducible(&self) -> bool {
         !matches!(self, Heard::Failure { reproducible: false, .. })
     }
+}
+
+/// How many bytes a verdict takes besides itself.
+fn said_in(verdict: &Verdict) -> usize {
+    let actions = match &verdict.answer {
+        Answer::Act(actions) => actions.as_slice(),
+        _ => &[],
+    };
+    let actions = actions.iter().map(|action| {
+        let unit = match action {
+            Action::Reload(unit) | Action::Restart(unit) => unit.len(),
+            _ => 0,
+        };
+        size_of::<Action>() + unit
+    });
+    actions.sum::<usize>().saturating_add(verdict.reason.len())
 }
 
 /// Warnings about units that an admin's rules touch although the configs say that this is not

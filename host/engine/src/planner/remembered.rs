@@ -76,7 +76,7 @@ mod tests {
     use crate::policy::Policy;
     use tread_model::digest::{Digest, Sha256};
     use tread_model::plan::PolicyIdentity;
-    use tread_model::verdict::{Answer, Layer, Verdict};
+    use tread_model::verdict::{Action, Answer, Layer, Verdict};
 
     fn policy() -> Arc<Policy> {
         let identity = PolicyIdentity {
@@ -119,6 +119,21 @@ mod tests {
         }
         remembered.put(question(&policy, 1), &policy, &says(&"x".repeat(ROOM)));
         assert_eq!(said(remembered.get(&question(&policy, 1))), None, "it has no room at all");
+    }
+
+    #[test]
+    fn what_an_answer_asks_for_takes_room_as_its_reasons_do() {
+        let (remembered, policy) = (Remembered::default(), policy());
+        let unit = format!("{}.service", "a".repeat(247));
+        let actions = vec![Action::Restart(unit.clone()); 64];
+        let verdict = Verdict { answer: Answer::Act(actions), reason: String::new() };
+        let heard = Heard::Verdicts(vec![Some(verdict); 60]);
+        for number in 0..300 {
+            remembered.put(question(&policy, number), &policy, &heard);
+        }
+        let all = remembered.0.lock().unwrap();
+        let held = (all.young.len() + all.old.len()) * 60 * 64 * unit.len();
+        assert!(!all.young.is_empty() && held <= 2 * ROOM, "{held} bytes in units' names");
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tread_model::diff::{Comparison, unchanged};
 use tread_model::digest::Digest;
-use tread_model::plan::Plan;
+use tread_model::plan::{Plan, PlannedChange};
 
-/// How many answers all plans together have that are kept.
+/// How many answers all plans together have that are kept, and actions in these.
 const ROOM: usize = 20_000;
 
 /// A plan, and what whoever gets it has to know besides.
@@ -39,8 +39,7 @@ impl Plans {
     }
 
     pub(super) fn put(&self, follows_from: Digest, policies: &PolicySet, shared: &Shared) {
-        let answers = shared.plan.changes.iter().map(|change| 1 + change.answers.len());
-        let answers = answers.sum::<usize>().saturating_add(1);
+        let answers = shared.plan.changes.iter().map(said_of).sum::<usize>().saturating_add(1);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = kept.answers.saturating_add(answers);
         // On another machine what failed for lack of time may have been in time.
@@ -57,6 +56,12 @@ impl Plans {
         }
         kept.plans.insert(follows_from, shared.clone());
     }
+}
+
+/// How many answers to a change are kept with a plan, and actions in these.
+fn said_of(change: &PlannedChange) -> usize {
+    let given = change.answers.iter().map(|answer| 1 + answer.actions.len());
+    1 + change.actions.len() + change.decided.len() + given.sum::<usize>()
 }
 
 /// Tells plans apart by all that they are made of, their configs' digests aside. None:

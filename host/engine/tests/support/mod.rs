@@ -226,6 +226,11 @@ fn leb(out: &mut Vec<u8>, mut number: usize) {
     }
 }
 
+/// For what a policy computes until its fuel is used up, however long it waits for a processor.
+pub fn patient() -> Limits {
+    Limits { patience: 1000, ..Limits::default() }
+}
+
 pub fn sandbox(limits: Limits) -> Sandbox {
     Sandbox::new(Options { limits, slots: 2, ..Options::default() }).unwrap()
 }
@@ -261,6 +266,16 @@ pub fn ask_as(
     layer: Layer,
     changes: &[Change<'_>],
 ) -> Result<Reply, CallFailure> {
+    ask_within(sandbox, module, layer, changes, sandbox.limits())
+}
+
+pub fn ask_within(
+    sandbox: &Sandbox,
+    module: &Module,
+    layer: Layer,
+    changes: &[Change<'_>],
+    limits: &Limits,
+) -> Result<Reply, CallFailure> {
     let changes: Vec<&Change<'_>> = changes.iter().collect();
     let claims = described().claims;
     let settings = "{}";
@@ -273,13 +288,19 @@ pub fn ask_as(
         speaker: Speaker::Policy,
         words: &Words::default(),
     };
-    sandbox.classify(module, &call)
+    sandbox.classify_within(module, &call, limits)
 }
 
 /// The failure of a call, and that the sandbox serves the next one.
 pub fn fails(sandbox: &Sandbox, guest: &Guest) -> CallFailure {
+    fails_within(sandbox, guest, sandbox.limits())
+}
+
+/// As [`fails`], where only that call has these limits.
+pub fn fails_within(sandbox: &Sandbox, guest: &Guest, limits: &Limits) -> CallFailure {
     let module = sandbox.load(&guest.component(), None).expect("it can be loaded");
-    let failed = ask(sandbox, &module).expect_err("it cannot be asked");
+    let failed = ask_within(sandbox, &module, Layer::Template, &changes(2, 16), limits)
+        .expect_err("it cannot be asked");
     still_serves(sandbox);
     failed
 }

@@ -8,6 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::{Value, json};
 use std::fmt;
+use tread_kube::advice::INSTALL_AGAIN;
 
 /// How it stands with the configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,17 +32,18 @@ impl Registration {
 
 impl fmt::Display for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Registration::Unknown => "whether warnings are asked for is not known yet",
-            Registration::Missing => {
-                "nobody is warned at admission: tread's ValidatingWebhookConfiguration is missing, \
-                 which tread manifests prints"
-            }
-            Registration::Current => "warnings are asked for",
+        match self {
+            Registration::Unknown => f.write_str("whether warnings are asked for is not known yet"),
+            Registration::Missing => write!(
+                f,
+                "nobody is warned at admission: tread's ValidatingWebhookConfiguration is missing: \
+                 {INSTALL_AGAIN}"
+            ),
+            Registration::Current => f.write_str("warnings are asked for"),
             Registration::Differs(_) => {
-                "the leader has to tell the API server whom to trust and where to ask"
+                f.write_str("the leader has to tell the API server whom to trust and where to ask")
             }
-        })
+        }
     }
 }
 

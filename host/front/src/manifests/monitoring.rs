@@ -1,7 +1,7 @@
 //! What Prometheus' operator takes: what to scrape, and what to wake somebody for.
 
 use super::grants::READ;
-use super::options::Options;
+use super::options::{Mode, Options};
 use super::words::{named, selector};
 use crate::names::NAME;
 use serde_json::{Value, json};
@@ -51,6 +51,10 @@ pub(super) fn role_binding(options: &Options) -> Value {
     })
 }
 
+/// What it means besides, where tread rolls out, that nobody leads.
+const STANDS_STILL: &str =
+    " Rollouts stand still: nodes that are drained stay so, and machines that boot wait.";
+
 /// Name, expression, for how long, severity, and what to do.
 type Alert = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
@@ -60,24 +64,25 @@ const ALERTS: &[Alert] = &[
         "absent(up{job=\"tread\"} == 1)",
         "10m",
         "warning",
-        "No replica of tread answers: nothing is previewed and nobody is warned. Nothing is blocked by that. \
-         See kubectl -n {{namespace}} get pods, and the log of the one that fails.",
+        "No replica of tread answers: nothing is previewed and nobody is warned. Nobody who applies a change \
+         is blocked by that.{{rollouts}} See kubectl -n {{namespace}} get pods, and the log of the one that \
+         fails.",
     ),
     (
         "TreadNoLeader",
         "sum(tread_leads) < 1",
         "5m",
         "warning",
-        "No replica of tread leads, so none writes plans or states of policies. /readyz of each says why; \
-         see also kubectl -n {{namespace}} get lease tread.",
+        "No replica of tread leads, so none writes plans or states of policies.{{rollouts}} /readyz of each \
+         says why; see also kubectl -n {{namespace}} get lease tread.",
     ),
     (
         "TreadPolicyFailed",
         "max by (name, state) (tread_policy_state{decides=\"reboots\"}) > 0",
         "15m",
         "warning",
-        "The policy {{ $labels.name }} cannot decide ({{ $labels.state }}): what it claims costs reboots. \
-         kubectl get dpol {{ $labels.name }} -o yaml says why.",
+        "The policy {{ $labels.name }} cannot decide ({{ $labels.state }}): what it claims, as far as that is \
+         known, costs reboots. kubectl get dpol {{ $labels.name }} -o yaml says why.",
     ),
     (
         "TreadPolicyLastGood",
@@ -160,6 +165,15 @@ const ALERTS: &[Alert] = &[
     ),
 ];
 
+/// What an alert says, of tread in this namespace and mode.
+fn said(text: &str, namespace: &str, mode: Mode) -> String {
+    let rollouts = match mode {
+        Mode::Advise => "",
+        Mode::Enforce => STANDS_STILL,
+    };
+    text.replace("{{namespace}}", namespace).replace("{{rollouts}}", rollouts)
+}
+
 pub(super) fn alerts(options: &Options) -> Value {
     let rules: Vec<Value> = ALERTS
         .iter()
@@ -169,7 +183,7 @@ pub(super) fn alerts(options: &Options) -> Value {
                 "expr": expression,
                 "for": lasts,
                 "labels": {"severity": severity},
-                "annotations": {"summary": text.replace("{{namespace}}", &options.namespace)},
+                "annotations": {"summary": said(text, &options.namespace, options.mode)},
             })
         })
         .collect();
@@ -213,7 +227,7 @@ mod tests {
     fn nobody_is_woken_for_what_costs_nothing_or_is_an_answer() {
         let asks = |wanted: &str| ALERTS.iter().find(|(name, ..)| *name == wanted).unwrap().1;
         for (alert, asks_for) in [
-            // A policy that an admin only tries, or whose ConfigMap went, decides for nobody.
+            // A policy that an admin only tries, or that waits for an approval, decides for nobody.
             ("TreadPolicyFailed", "tread_policy_state{decides=\"reboots\"}"),
             ("TreadPolicyLastGood", "tread_policy_state{decides=\"last-good\"}"),
             ("TreadApiErrors", "tread_api_errors_total{code!~\"404|409\"}"),
@@ -230,6 +244,23 @@ mod tests {
         }
         for command in ["tread rollout status", "tread rollout retry"] {
             assert!(told.4.contains(command), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_an_alert_says_is_true_of_the_mode_that_is_installed() {
+        for (name, .., text) in ALERTS {
+            let [advises, enforces] =
+                [Mode::Advise, Mode::Enforce].map(|mode| said(text, "tread-system", mode));
+            for told in [&advises, &enforces] {
+                for no_part in ["{{rollouts}}", "{{namespace}}", "Nothing is blocked"] {
+                    assert!(!told.contains(no_part), "{no_part}: {told}");
+                }
+            }
+            // Where nobody answers or leads, nobody goes on with a rollout.
+            let stands_still = ["TreadDown", "TreadNoLeader"].contains(name);
+            assert_eq!(enforces.contains(STANDS_STILL), stands_still, "{enforces}");
+            assert_eq!(enforces.replace(STANDS_STILL, ""), advises);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tread_test_bed::eventually;
 
 #[derive(Debug)]
 pub struct Answer {
@@ -36,11 +37,25 @@ pub async fn send(to: SocketAddr, bytes: &[u8]) -> Option<Answer> {
     Some(Answer { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() })
 }
 
+/// Sends these bytes until the answer is another one than 503: on a busy machine the other side does
+/// not do everything in time, and says so.
+pub async fn insist(to: SocketAddr, bytes: &[u8]) -> Answer {
+    let ask = async || send(to, bytes).await.filter(|answer| answer.status != 503);
+    eventually("an answer that is no 503", ask).await
+}
+
 /// GET, with a token.
 pub async fn get(to: SocketAddr, path: &str, token: Option<&str>) -> Answer {
+    send(to, asks(path, token).as_bytes()).await.unwrap()
+}
+
+/// The same until the answer is another one than 503: that it is known who asks, say.
+pub async fn known(to: SocketAddr, path: &str, token: Option<&str>) -> Answer {
+    insist(to, asks(path, token).as_bytes()).await
+}
+
+fn asks(path: &str, token: Option<&str>) -> String {
     let authorization =
         token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: tread\r\nConnection: close\r\n{authorization}\r\n");
-    send(to, request.as_bytes()).await.unwrap()
+    format!("GET {path} HTTP/1.1\r\nHost: tread\r\nConnection: close\r\n{authorization}\r\n")
 }

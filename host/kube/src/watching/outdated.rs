@@ -3,6 +3,7 @@
 
 use super::pruned::says;
 use super::watches::Watches;
+use crate::advice::INSTALL_AGAIN;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -51,7 +52,7 @@ impl Watches {
             let named = listed(&dropped.iter().collect::<Vec<_>>(), NAMED);
             format!(
                 "the definition of {kind} is older than this tread, and the API server drops {named}: \
-                 apply what `tread manifests` of this version prints"
+                 {INSTALL_AGAIN}"
             )
         })
         .collect()
@@ -95,6 +96,7 @@ mod tests {
         watches.kept("disruptionpolicies", &whole, &kept);
         let [said] = watches.outdated().try_into().unwrap();
         assert!(said.contains("drops status.failure.tries: apply"), "{said}");
+        assert!(said.contains("with the options that tread was installed with, --mode"), "{said}");
         // Another object that has no such field says nothing of it.
         watches.kept("disruptionpolicies", &kept, &kept);
         assert_eq!(watches.outdated().len(), 1);

@@ -1,7 +1,7 @@
 //! An Ignition config, of itself or inside a MachineConfig.
 
 use super::fields::{Fields, expected};
-use super::layer::{Layer, LayerFile, LayerUnit, LayerUser, Part};
+use super::layer::{Layer, LayerFile, LayerOwner, LayerUnit, LayerUser, Part};
 use super::report::Report;
 use super::{left_out, normal};
 use crate::config::{Dropin, File, Origin, Source, Unit, User};
@@ -170,8 +170,7 @@ fn file(
         let mode = normal::mode(number);
         mode.map_err(|message| report.problem(fields.at("mode"), message)).ok()
     });
-    let (user, user_by) = owner(fields, "user", report);
-    let (group, group_by) = owner(fields, "group", report);
+    let (user, group) = (owner(fields, "user", report), owner(fields, "group", report));
     let mut faults = Vec::new();
     let contents = fields.child("contents", report);
     let has_source = contents.as_ref().is_some_and(|it| it.get("source").is_some());
@@ -203,22 +202,19 @@ fn file(
     for (field, reason) in faults {
         report.fault(format!("file:{path}"), field, reason);
     }
-    let path = Cow::Owned(path.into_owned());
-    let file =
-        File { path, contents, mode, user, group, appends, needs_source: false, raw: &[], origin };
-    let by_number = [user_by, group_by];
-    let (faults, merged, gzip_below) = (Vec::new(), false, false);
-    Some(LayerFile {
-        file,
-        gzip,
-        gzip_below,
-        hash,
-        has_source,
-        overwrite,
-        by_number,
-        faults,
-        merged,
-    })
+    let file = File {
+        path: Cow::Owned(path.into_owned()),
+        contents,
+        mode,
+        user: Cow::Borrowed(""),
+        group: Cow::Borrowed(""),
+        appends,
+        needs_source: false,
+        raw: &[],
+        origin,
+    };
+    let (merged, gzip_below) = (false, false);
+    Some(LayerFile { file, gzip, gzip_below, hash, has_source, overwrite, user, group, merged })
 }
 
 /// Reads where contents come from; what Ignition rejects is added to `faults`,
@@ -262,34 +258,30 @@ fn source(
     source
 }
 
-/// The name of an owner, or its number in decimal, and whether it is a number;
-/// empty if it is not set.
-fn owner(
-    fields: &Fields<'_>,
-    name: &str,
-    report: &mut Report,
-) -> (Cow<'static, str>, Option<bool>) {
-    let Some(owner) = fields.child(name, report) else { return (Cow::Borrowed(""), None) };
+/// An owner.
+fn owner(fields: &Fields<'_>, name: &str, report: &mut Report) -> LayerOwner {
+    let Some(owner) = fields.child(name, report) else { return LayerOwner::default() };
     let id = owner.integer("id", report);
     let at = owner.at("name");
-    let said = owner.string("name", report);
-    let name = said.filter(|name| !name.is_empty());
-    if let Some(Err(message)) = name.map(normal::check_owner) {
+    let name = owner.string("name", report);
+    let is_named = name.is_some_and(|name| !name.is_empty());
+    if let Some(Err(message)) = name.filter(|_| is_named).map(normal::check_owner) {
         report.problem(at, message);
     }
-    match (id, name) {
-        (Some(_), Some(_)) => report.problem(owner.path(), "expected an id or a name, not both"),
-        (Some(0), None) => return (Cow::Borrowed("root"), Some(true)),
-        (Some(id), None) if u32::try_from(id).is_err() => {
-            report.problem(owner.at("id"), format!("expected 0 to 4294967295, found {id}"));
+    let id = match id {
+        Some(_) if is_named => {
+            report.problem(owner.path(), "expected an id or a name, not both");
+            None
         }
-        (Some(id), None) => return (Cow::Owned(id.to_string()), Some(true)),
-        (None, Some(name)) => return (Cow::Owned(name.to_owned()), Some(false)),
-        // It takes back what a config below says.
-        (None, None) if said.is_some() => return (Cow::Borrowed("root"), None),
-        (None, None) => {}
-    }
-    (Cow::Borrowed(""), None)
+        Some(id) if u32::try_from(id).is_err() => {
+            report.problem(owner.at("id"), format!("expected 0 to 4294967295, found {id}"));
+            None
+        }
+        Some(0) => Some(Cow::Borrowed("root")),
+        Some(id) => Some(Cow::Owned(id.to_string())),
+        None => None,
+    };
+    LayerOwner { id, name: name.map(|name| Cow::Owned(name.to_owned())) }
 }
 
 fn unit(fields: &Fields<'_>, origin: Origin, report: &mut Report) -> Option<LayerUnit> {

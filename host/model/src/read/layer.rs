@@ -58,8 +58,16 @@ impl Layer {
     }
 }
 
-/// A file. `contents.gzip` in it is not used here, and an owner that is not set is
-/// empty.
+/// An owner, as configs say it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LayerOwner {
+    /// What its number is called in a node config: its name, or the number in decimal.
+    pub(super) id: Option<Cow<'static, str>>,
+    /// An empty name takes back what a config below says.
+    pub(super) name: Option<Cow<'static, str>>,
+}
+
+/// A file. `contents.gzip` in it is not used here, nor are its owners.
 #[derive(Debug, Clone)]
 pub(super) struct LayerFile {
     pub(super) file: File<'static>,
@@ -72,10 +80,8 @@ pub(super) struct LayerFile {
     /// Whether it says where contents come from, empty ones too.
     pub(super) has_source: bool,
     pub(super) overwrite: Option<bool>,
-    /// Whether user and group are set by number.
-    pub(super) by_number: [Option<bool>; 2],
-    /// What several configs say together, which Ignition rejects.
-    pub(super) faults: Vec<(&'static str, String)>,
+    pub(super) user: LayerOwner,
+    pub(super) group: LayerOwner,
     /// Whether several configs have it.
     pub(super) merged: bool,
 }

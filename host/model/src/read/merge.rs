@@ -1,6 +1,6 @@
 //! How several configs become one node config.
 
-use super::layer::{Layer, LayerFile, LayerUnit, LayerUser, Part};
+use super::layer::{Layer, LayerFile, LayerOwner, LayerUnit, LayerUser, Part};
 use super::nodes::OneAtEachPath;
 use super::normal;
 use crate::config::{Dropin, Fault, File, Fixed, KernelType, NodeConfig, Unit, User};
@@ -108,36 +108,15 @@ fn put_file(below: &mut LayerFile, above: LayerFile) {
     replace(&mut below.hash, above.hash);
     replace(&mut below.overwrite, above.overwrite);
     below.has_source |= above.has_source;
-    let (there, file) = (&mut below.file, above.file);
-    let ([user_by, group_by], [new_user_by, new_group_by]) =
-        (&mut below.by_number, above.by_number);
-    for (field, owner, new) in [
-        ("user", (&mut there.user, user_by), (file.user, new_user_by)),
-        ("group", (&mut there.group, group_by), (file.group, new_group_by)),
-    ] {
-        if is_owner_twice(owner, new) {
-            below.faults.push((field, OWNER_TWICE.to_owned()));
-        }
+    for (below, above) in [(&mut below.user, above.user), (&mut below.group, above.group)] {
+        replace(&mut below.id, above.id);
+        replace(&mut below.name, above.name);
     }
+    let (there, file) = (&mut below.file, above.file);
     replace(&mut there.contents.url, file.contents.url);
     replace(&mut there.mode, file.mode);
     there.appends |= file.appends;
     there.origin = file.origin;
-}
-
-/// Puts an owner over another one, both with whether it is a number: whether one of them is, and the
-/// other not.
-fn is_owner_twice(
-    (below, below_by): (&mut Cow<'static, str>, &mut Option<bool>),
-    (above, above_by): (Cow<'static, str>, Option<bool>),
-) -> bool {
-    // Nothing is said; nor is it by an empty name beside a number.
-    if above.is_empty() || (*below_by, above_by) == (Some(true), None) {
-        return false;
-    }
-    let both = below_by.zip(above_by);
-    (*below, *below_by) = (above, above_by);
-    both.is_some_and(|(below, above)| below != above)
 }
 
 fn put_unit(below: &mut LayerUnit, above: LayerUnit) {
@@ -177,12 +156,22 @@ pub(super) fn needs_source(has_source: bool, overwrite: Option<bool>) -> bool {
 }
 
 fn finished_file(
-    mut file: LayerFile,
+    file: LayerFile,
     decoder: &mut Decoder,
     node_faults: &mut Vec<Fault>,
 ) -> File<'static> {
-    let mut faults = std::mem::take(&mut file.faults);
-    let LayerFile { mut file, gzip, gzip_below, hash, has_source, overwrite, merged, .. } = file;
+    let LayerFile { mut file, gzip, gzip_below, hash, has_source, overwrite, user, group, merged } =
+        file;
+    let mut faults = Vec::new();
+    let mut owned_by = |field, owner: LayerOwner| {
+        let name = owner.name.filter(|name| !name.is_empty());
+        if owner.id.is_some() && name.is_some() {
+            faults.push((field, OWNER_TWICE.to_owned()));
+        }
+        owner.id.or(name).unwrap_or(Cow::Borrowed("root"))
+    };
+    file.user = owned_by("user", user);
+    file.group = owned_by("group", group);
     file.contents.url = file.contents.url.filter(|url| !url.is_empty());
     file.contents.gzip = gzip == Some(true);
     if merged {
@@ -213,11 +202,6 @@ fn finished_file(
     // A hash of nothing is rejected for that.
     file.needs_source = hash.is_none() && needs_source(has_source, overwrite);
     file.mode = normal::mode_if_special(file.mode);
-    for owner in [&mut file.user, &mut file.group] {
-        if owner.is_empty() {
-            *owner = Cow::Borrowed("root");
-        }
-    }
     file
 }
 

@@ -262,7 +262,8 @@ fn a_file_that_drifted_stops_the_update_with_what_differs() {
         "/etc/a (its contents differ)",
         "/etc/b (it is missing)",
         "/etc/c (its mode is 0600, and should be 0644)",
-        "--accept-drift",
+        "restore it, or let it stay: tread node adopt --config CONFIG --keep, with that config",
+        "by --accept-drift FILE",
     ] {
         assert!(error.contains(expected), "{error}");
     }
@@ -276,7 +277,13 @@ fn what_was_accepted_stays_until_a_config_has_something_new_for_it() {
     bed.file("/etc/a", "by hand");
     let first = documents(&[("/etc/a", "1")], "");
     let error = bed.adopt(first.clone(), Adopt::Ask).unwrap_err().to_string();
-    assert!(error.contains("/etc/a (its contents differ)"), "{error}");
+    for expected in [
+        "/etc/a (its contents differ)",
+        "tread node adopt --config CONFIG --keep",
+        "tread node adopt --config CONFIG --overwrite",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
     let kept = bed.adopt(first, Adopt::Keep).unwrap();
     assert_eq!(kept.len(), 1);
     bed.apply(&documents(&[("/etc/a", "1"), ("/etc/b", "1")], ""), &[]).unwrap();

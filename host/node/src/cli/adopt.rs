@@ -3,13 +3,13 @@
 use super::check::of_the_system;
 use super::error::NodeError;
 use super::follow::by_the_unit;
+use super::give_up::could_have_it;
 use super::system::{RootArgs, WELL};
 use super::{by_hand, files, show, written};
 use crate::applied::Applied;
-use crate::change::{Adopt, adopt, wanted};
+use crate::change::{Adopt, adopt};
 use crate::drift::Drift;
 use crate::journal::{Journal, STATE, stands};
-use crate::operation::OperationError;
 use crate::orders::{Does, Given};
 use crate::progress::{Phase, Progress};
 use crate::tree::Tree;
@@ -69,7 +69,7 @@ impl AdoptArgs {
         };
         let given = Given::new(&id, order);
         if self.give_up {
-            wanted(&config.config()?, &host).map_err(OperationError::Order)?;
+            could_have_it(&tree, &host, &given)?;
             if self.root.runs() {
                 // What differs is known once what stands is settled.
                 return self.by_the_unit(&tree, &given);

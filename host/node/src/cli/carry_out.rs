@@ -203,6 +203,15 @@ fn carried_out_of(
         {
             show::line(&format!("why it goes no further could not be kept: {why}"))?;
         }
+        // How this one ended is what its order is told.
+        if ended.is_ok()
+            && let Err(error) = waited_before(tree, &id)
+        {
+            if has_to_wait(&error) {
+                return Err(error);
+            }
+            show::line(&format!("what waited for a boot before it is not gone on with: {error}"))?;
+        }
         // The process that wrote without a plan was killed after that: systemd has not read the units
         // that it wrote.
         if standing.record.order.is_null() && matches!(ended, Ok(Ended::Done)) {
@@ -220,7 +229,7 @@ fn carried_out_of(
     if let Some(ended) = ended_before(tree, &given)? {
         return Ok(ended);
     }
-    // One that waits for a boot ends where the next one begins.
+    // One that waits for a boot goes along with the next one.
     if standing.as_ref().is_none_or(Standing::waits) && !matches!(given.order, Does::Fetch { .. }) {
         become_current(tree)?;
     }
@@ -288,7 +297,7 @@ fn always_allowed(tree: &Tree, config: &Documents) -> Result<VerifiablePlan, Nod
 /// `tread node resume`: handed over to the unit, as any order.
 pub(super) fn resume() -> Result<u8, NodeError> {
     let tree = Tree::open(Path::new("/"))?;
-    // One of a newer version is not handed over either.
+    // Nor is one handed over whose record is of a form that this version does not know.
     if standing_id(&tree)?.is_none() {
         return show_end(&Ended::Nothing);
     }
@@ -297,10 +306,11 @@ pub(super) fn resume() -> Result<u8, NodeError> {
 
 fn what_stands() -> Result<u8, NodeError> {
     let tree = Tree::open(Path::new("/"))?;
-    let standing = standing_id(&tree).ok().flatten();
     let ended = gone_on_with(&tree);
-    if let (Err(error), Some(id)) = (&ended, standing)
+    // One that is over by now has said how it ended.
+    if let Err(error) = &ended
         && !has_to_wait(error)
+        && let Some(id) = standing_id(&tree).ok().flatten()
         && let Err(why) = cut_short(&tree, (&id, None), &error.to_string())
     {
         show::line(&format!("why it goes no further could not be kept: {why}"))?;
@@ -318,7 +328,23 @@ fn gone_on_with(tree: &Tree) -> Result<Ended, NodeError> {
     let permits = permits(tree, &standing.record.id, terms.permits);
     let of_host = (&host, &label as &Label<'_>);
     let node = this_node(tree, of_host, &manager, (&*permits, terms), &terminal);
-    Ok(until_terminated(node.go_on())??)
+    let ended = until_terminated(node.go_on())??;
+    waited_before(tree, &standing.record.id)?;
+    Ok(ended)
+}
+
+/// Goes on with what waited for a boot before this operation, where it stands again now that this one is
+/// over. How this one ended is kept beside its status.
+fn waited_before(tree: &Tree, over: &str) -> Result<(), NodeError> {
+    let Some(waits) = standing_id(tree)?.filter(|id| id != over) else { return Ok(()) };
+    Progress::keep_beside(tree, &waits)?;
+    let ended = gone_on_with(tree);
+    if let Err(error) = &ended
+        && !has_to_wait(error)
+    {
+        cut_short(tree, (&waits, None), &error.to_string())?;
+    }
+    ended.map(drop)
 }
 
 fn permits(tree: &Tree, operation: &str, asked: Asked) -> Box<dyn Permits> {

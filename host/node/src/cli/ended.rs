@@ -11,10 +11,14 @@ use tread_model::plan::VerifiablePlan;
 /// How this order ended, if it has ended and only the process that carried it out died after that.
 /// Where another order had its id, nobody looked at this one.
 pub(super) fn ended_before(tree: &Tree, given: &Given) -> Result<Option<Ended>, NodeError> {
-    let Some(progress) = Progress::read(tree)? else { return Ok(None) };
-    if progress.operation != given.id {
-        return Ok(None);
-    }
+    let is_it = |known: &Progress| known.operation == given.id;
+    // One that went back may be told of beside what waited for a boot before it.
+    let went_back = |known: &Progress| is_it(known) && known.phase == Phase::WentBack;
+    let progress = match Progress::read(tree)?.filter(is_it) {
+        None => Progress::read_refused(tree)?.filter(went_back),
+        progress => progress,
+    };
+    let Some(progress) = progress else { return Ok(None) };
     let was_it = was_for(&progress, given);
     let because = progress.message;
     let ended = match progress.phase {
@@ -142,5 +146,16 @@ mod tests {
         ended(Phase::Done).write(&tree).unwrap();
         let other = Given::new("two", Does::Resume);
         assert!(matches!(ended_before(&tree, &other), Ok(None)));
+        // One that went back is known beside what waited for a boot before it; one that was refused
+        // beside that is tried again.
+        let waits = Progress::new("other", of("one"), &[]);
+        let waits = Progress { phase: Phase::WaitsForBoot, ..waits };
+        for (known, is_known) in [(ended(Phase::WentBack), true), (refused(&its_own), false)] {
+            known.write(&tree).unwrap();
+            Progress::keep_beside(&tree, "other").unwrap();
+            waits.write(&tree).unwrap();
+            let before = ended_before(&tree, &its_own).unwrap();
+            assert_eq!(before.is_some(), is_known, "{known:?}: {before:?}");
+        }
     }
 }

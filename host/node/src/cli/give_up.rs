@@ -2,9 +2,10 @@
 
 use super::error::NodeError;
 use super::show;
-use crate::change::{Adopt, OrderError, wanted};
+use crate::change::{Adopt, OrderError, could_have};
+use crate::desired::Unlinked;
 use crate::host::ThisHost;
-use crate::journal::{ByHand, Journal};
+use crate::journal::{ByHand, Journal, has_to_go_back};
 use crate::operation::OperationError;
 use crate::orders::{Does, Given};
 use crate::progress::{Phase, Progress};
@@ -36,7 +37,7 @@ pub(super) fn give_up(
     if !is_meant {
         return Ok(None);
     }
-    could_begin(host, given)?;
+    could_begin(tree, host, given)?;
     let which = stands.map_or_else(|| "an operation that cannot be read".to_owned(), str::to_owned);
     show::line(&format!("{which} is given up for {}", given.id))?;
     for ByHand { path, why, .. } in journal.give_up()? {
@@ -51,18 +52,32 @@ fn is_degraded(tree: &Tree, operation: &str) -> Result<bool, NodeError> {
 }
 
 /// What can be refused whatever is on the disk is refused before anything is ended.
-fn could_begin(host: &ThisHost, given: &Given) -> Result<(), NodeError> {
-    let (config, drains, drained) = match &given.order {
-        Does::Apply { config, drained, .. } => (config, true, *drained),
-        Does::Adopt { config, differs, drained, .. } => {
-            (config, *differs == Adopt::Overwrite, *drained)
+fn could_begin(tree: &Tree, host: &ThisHost, given: &Given) -> Result<(), NodeError> {
+    let is_drained = match &given.order {
+        Does::Apply { drained, .. } => *drained,
+        Does::Adopt { differs, drained, .. } => *drained || *differs != Adopt::Overwrite,
+        Does::Fetch { .. } | Does::Resume => true,
+    };
+    match is_drained {
+        true => could_have_it(tree, host, given),
+        false => Err(OperationError::Drain.into()),
+    }
+}
+
+/// The same of a config that this host cannot have. Where names of what stands have yet to go back, the
+/// links of units are not decided: they hang on what is there then.
+pub(super) fn could_have_it(tree: &Tree, host: &ThisHost, given: &Given) -> Result<(), NodeError> {
+    let (config, replaces) = match &given.order {
+        Does::Apply { config, accept, .. } => (config, Some(accept.as_slice())),
+        Does::Adopt { config, differs, .. } => {
+            (config, (*differs == Adopt::Overwrite).then(Default::default))
         }
         Does::Fetch { .. } | Does::Resume => return Ok(()),
     };
-    if drains && !drained {
-        return Err(OperationError::Drain.into());
+    let config = config.config().map_err(OrderError::Config)?;
+    match has_to_go_back(tree) {
+        Ok(false) => could_have(tree, host, &config, replaces)?,
+        _ => Unlinked::of(&config, host).possible().map_err(OrderError::Impossible)?,
     }
-    let config = config.config().map_err(OrderError::Config).map_err(OperationError::Order)?;
-    wanted(&config, host).map_err(OperationError::Order)?;
     Ok(())
 }

@@ -51,6 +51,8 @@ pub(super) struct Before {
     pub(super) whole: bool,
     /// Whether the `/etc` is that of another deployment than the one in which it was written.
     pub(super) elsewhere: bool,
+    /// Whether nobody knows which names changed there, since it was never committed.
+    pub(super) unknown: bool,
 }
 
 /// The paths that a config sets, and that have what the image of this boot ships there.
@@ -102,7 +104,7 @@ pub(super) fn back(tree: &Tree, record: &Record, before: Before) -> Resolved {
 }
 
 /// A folder, if there is still a way to it.
-fn way(tree: &Tree, path: &str) -> Result<Option<Folder>, PathError> {
+pub(super) fn way(tree: &Tree, path: &str) -> Result<Option<Folder>, PathError> {
     match tree.folder(path) {
         Err(PathError::NoWay { .. } | PathError::Circle { .. }) => Ok(None),
         found => found,
@@ -138,7 +140,7 @@ fn resolve<'r>(
         let path = record.stages.get(entry.stage).filter(|_| there.is_none());
         if path.is_some_and(|path| before.staged && stage::is_away(tree, path))
             && !entry.is_held()
-            && may_be_away(tree, entry, right)
+            && (before.unknown || may_be_away(tree, entry, right))
         {
             resolved.away.push(index);
             continue;
@@ -242,7 +244,9 @@ fn resolve_one(
     if there == *right {
         return Ok(Became::Already);
     }
-    let is_shipped = before.elsewhere && is_as_shipped(tree, entry, &there);
+    // What was never committed holds nothing: the config before it may not set that.
+    let holds_nothing = before.unknown && entry.is_held();
+    let is_shipped = before.elsewhere && !holds_nothing && is_as_shipped(tree, entry, &there);
     if is_shipped && entry.shipped == Some(Shipped::Image) && *right == entry.new {
         return Ok(Became::Already);
     }

@@ -1,6 +1,6 @@
 //! Why the journal stops.
 
-use super::names::{LOCK, OPERATION, STATE};
+use super::names::{LOCK, LOG, OPERATION, STATE};
 use crate::shadow::ShadowError;
 use crate::tree::PathError;
 use std::io;
@@ -78,6 +78,14 @@ pub enum JournalError {
     Newer {
         /// The version that began it.
         version: String,
+    },
+    /// The log has a note of another version.
+    #[error(
+        "line {line} of {STATE}/{OPERATION}/{LOG} is a note that this version does not know: a newer tread may have written it; nothing was touched: start that one, as by upgrading the agent, then: tread node resume"
+    )]
+    NewerNote {
+        /// Which line of the log.
+        line: usize,
     },
     /// The record or the log cannot be read, though it was once complete.
     #[error(

@@ -12,11 +12,15 @@ use serde::{Deserialize, Serialize};
 pub enum Note {
     /// Everything new is on the disk; no name has changed. Noted where a part of it is on
     /// another mount than tread's own folder.
-    Staged,
+    Staged {
+        /// In which `/etc`, by the number of its folder: each deployment of an operating system
+        /// has one of its own. An older tread does not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        etc: Option<u64>,
+    },
     /// Every name has changed: the new state holds.
     Committed {
-        /// In which `/etc`, by the number of its folder: each deployment of an operating system
-        /// has one of its own.
+        /// In which `/etc`, as above.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         etc: Option<u64>,
     },
@@ -126,15 +130,28 @@ pub(super) fn note(operation: &Folder, note: &Note) -> Result<(), JournalError> 
     noted().map_err(io_at(&path))
 }
 
+/// A complete line that is no note that this version knows.
+#[derive(Debug)]
+pub(super) struct Unknown {
+    /// Which one, from 1 on.
+    pub(super) line: usize,
+    /// Whether it says what it is: then another version wrote it, and it is not damaged.
+    pub(super) says_what: bool,
+}
+
 /// All notes. A last line that is not complete was never written, as far as anybody
-/// knows: nothing followed from it. Of a complete one that cannot be read it is said which
-/// one it is.
-pub(super) fn read(bytes: &[u8]) -> Result<Vec<Note>, String> {
+/// knows: nothing followed from it.
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Note>, Unknown> {
     let mut notes = Vec::new();
     for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let Some(line) = line.strip_suffix(b"\n") else { break };
-        let unknown = |_| format!("line {} is no note that this version knows", index + 1);
+        let unknown = |_| Unknown { line: index + 1, says_what: says_what(line) };
         notes.push(serde_json::from_slice(line).map_err(unknown)?);
     }
     Ok(notes)
+}
+
+fn says_what(line: &[u8]) -> bool {
+    let said = serde_json::from_slice::<serde_json::Value>(line);
+    said.is_ok_and(|said| said.get("is").is_some_and(serde_json::Value::is_string))
 }

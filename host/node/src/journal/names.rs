@@ -4,6 +4,8 @@
 pub const STATE: &str = "/var/lib/tread/node";
 /// In it, the operation that is on its way.
 pub(super) const OPERATION: &str = "operation";
+/// And the one that waits for a boot, as long as the next one is not committed.
+pub(super) const BESIDE: &str = "beside";
 pub(super) const RECORD: &str = "record";
 pub(super) const LOG: &str = "log";
 /// So much room the log has also on a disk that fills up: that of hundreds of notes.

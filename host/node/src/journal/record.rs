@@ -19,6 +19,10 @@ pub struct Record {
     /// What the caller has to know of it after a crash; null if there is nothing more to do
     /// than to write.
     pub order: serde_json::Value,
+    /// The operation that waits for a boot, and that this one takes along: it stands again unless this
+    /// one is committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes_along: Option<String>,
     /// Where everything new is staged: the path of each stage.
     pub stages: Vec<String>,
     /// The folders that are made, each after the one that it stands in.
@@ -38,12 +42,12 @@ pub(super) struct Head {
 
 const OWNER: Owner = Owner { uid: 0, gid: 0, mode: 0o600 };
 
-/// Makes the folder of an operation, with its record. The state before it is whole: a
+/// Makes the folder of an operation under a name, with its record. The state before it is whole: a
 /// record that is not complete says that nothing was done. The folder's own name is on the
 /// disk once the stages are.
-pub(super) fn begin(state: &Folder, record: &Record) -> Result<Folder, JournalError> {
-    let at = state.path_of(OPERATION);
-    sweep(state)?;
+pub(super) fn begin(state: &Folder, name: &str, record: &Record) -> Result<Folder, JournalError> {
+    let at = state.path_of(name);
+    sweep(state, name)?;
     let encoded = |error: serde_json::Error| io_at(&at)(error.into());
     let body = serde_json::to_vec(record).map_err(encoded)?;
     let head = Head {
@@ -55,8 +59,8 @@ pub(super) fn begin(state: &Folder, record: &Record) -> Result<Folder, JournalEr
     bytes.push(b'\n');
     bytes.extend_from_slice(&body);
     let written = || {
-        state.make_private_folder(OPERATION)?;
-        let operation = state.folder(OPERATION)?;
+        state.make_private_folder(name)?;
+        let operation = state.folder(name)?;
         let owner = own(operation.stat(".")?.map_or(OWNER, |stat| stat.owner));
         operation.create(RECORD, &bytes, owner, &[])?;
         operation.sync_file(RECORD)?;
@@ -83,13 +87,13 @@ pub(super) fn forget(state: &Folder) -> Result<(), JournalError> {
     forgotten().map_err(io_at(STATE))
 }
 
-/// Removes what is left of an operation that is over, or that never began.
-pub(super) fn sweep(state: &Folder) -> Result<(), JournalError> {
+/// Removes what is left under a name of an operation that is over, or that never began.
+pub(super) fn sweep(state: &Folder, name: &str) -> Result<(), JournalError> {
     let swept = || {
-        if state.stat(OPERATION)?.is_none() {
+        if state.stat(name)?.is_none() {
             return Ok(());
         }
-        let operation = state.folder(OPERATION)?;
+        let operation = state.folder(name)?;
         // The record first: without it nothing else means anything.
         operation.remove(RECORD)?;
         for name in operation.names()? {
@@ -98,11 +102,9 @@ pub(super) fn sweep(state: &Folder) -> Result<(), JournalError> {
                 removed => removed?,
             }
         }
-        match state.remove_folder(OPERATION) {
+        match state.remove_folder(name) {
             // Somebody put a folder into it.
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                state.put_aside(OPERATION)
-            }
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => state.put_aside(name),
             removed => removed,
         }
     };

@@ -39,11 +39,13 @@ pub(super) fn is_elsewhere(path: &str) -> bool {
 }
 
 /// Makes the stages of an operation. First those in tread's own folder, whose names are on
-/// the disk together with that of the operation; the others are found again by its record.
+/// the disk together with that of the operation; the others are found again by its record. Those that
+/// `stay` are of an operation that waits for a boot.
 pub(super) fn make(
     tree: &Tree,
     state: &Folder,
     record: &Record,
+    stay: &[String],
 ) -> Result<Vec<Folder>, JournalError> {
     let mut stages = BTreeMap::new();
     let mut make = |index: usize, stage: &String| {
@@ -72,9 +74,10 @@ pub(super) fn make(
     for (index, path) in all().filter(|(_, path)| is_elsewhere(path)) {
         let parent = make(index, path)?;
         parent.sync().map_err(io_at(path))?;
-        let own = Tree::split(path).map_or("", |(_, name)| name);
+        let stay = std::iter::once(path).chain(stay).filter_map(|it| Tree::split(it).ok());
+        let stay: Vec<&str> = stay.map(|(_, name)| name).collect();
         // What stands there was left when this mount was not there. It is in nobody's way.
-        let _ = sweep_beside(&parent, own);
+        let _ = sweep_beside(&parent, &stay);
     }
     Ok(stages.into_values().collect())
 }
@@ -222,15 +225,16 @@ pub(super) fn keep(tree: &Tree, path: &str, stage: &Folder, names: &BTreeSet<Str
 /// Removes the stages in tread's own folder that no record names. One that cannot be removed is
 /// in nobody's way.
 pub(super) fn sweep(state: &Folder) {
-    if let Err(error) = sweep_beside(state, "") {
+    if let Err(error) = sweep_beside(state, &[]) {
         tracing::warn!(%error, "what was staged stays; remove it: rm -r {STATE}/{STAGE}*");
     }
 }
 
-/// Removes all stages in a folder but one.
-fn sweep_beside(parent: &Folder, but: &str) -> io::Result<()> {
+/// Removes all stages in a folder but those of these names.
+fn sweep_beside(parent: &Folder, but: &[&str]) -> io::Result<()> {
     let names = parent.names()?;
-    let mut stages = names.iter().filter(|name| name.starts_with(STAGE) && *name != but);
+    let is_left = |name: &&String| name.starts_with(STAGE) && !but.contains(&name.as_str());
+    let mut stages = names.iter().filter(is_left);
     stages.try_for_each(|name| remove_one(parent, name))
 }
 

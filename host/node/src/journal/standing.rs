@@ -1,10 +1,12 @@
 //! How an operation stands that was cut short.
 
 use super::error::{JournalError, io_at};
-use super::log::{self, Note};
+use super::log::{self, Note, Unknown};
 use super::names::{LOG, MOST, OPERATION, RECORD};
 use super::record::{Head, Record, SCHEMA};
 use crate::tree::{Folder, Tree};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use tread_model::digest::Digest;
 
@@ -55,6 +57,16 @@ impl Standing {
         self.notes.iter().rev().find(says_how_far)
     }
 
+    /// Whether its new state held once: until then all of it is undone by whoever finds it cut short.
+    pub fn was_committed(&self) -> bool {
+        self.notes.iter().any(|note| matches!(note, Note::Committed { .. }))
+    }
+
+    /// Whether everything new was on the disk before any name changed, as far as that is noted.
+    pub(super) fn was_staged(&self) -> bool {
+        self.notes.iter().any(|note| matches!(note, Note::Staged { .. }))
+    }
+
     /// Whether all is done but for what the next boot brings.
     pub fn waits(&self) -> bool {
         matches!(self.last(), Some(Note::Waits { .. }))
@@ -72,13 +84,14 @@ impl Standing {
         since.is_some_and(|since| self.notes.iter().skip(since).any(is_whole))
     }
 
-    /// Whether the `/etc` that is there is another one than that in which names were changed.
+    /// Whether the `/etc` that is there is another one than that in which names were changed, or were
+    /// about to be.
     pub fn is_in_another_etc(&self, tree: &Tree) -> bool {
-        let committed = self.notes.iter().find_map(|note| match note {
-            Note::Committed { etc } => *etc,
+        let noted = self.notes.iter().rev().find_map(|note| match note {
+            Note::Committed { etc } | Note::Staged { etc } => *etc,
             _ => None,
         });
-        committed.zip(etc(tree)).is_some_and(|(committed, there)| committed != there)
+        noted.zip(etc(tree)).is_some_and(|(noted, there)| noted != there)
     }
 
     /// The names that had what the image of a boot ships, and are put back in it.
@@ -102,11 +115,44 @@ pub(super) fn etc(tree: &Tree) -> Option<u64> {
 
 /// The operation that stands; nothing if there is none, or if it did nothing yet.
 pub(super) fn standing(state: &Folder) -> Result<Option<Standing>, JournalError> {
-    let at = state.path_of(OPERATION);
-    if state.stat(OPERATION).map_err(io_at(&at))?.is_none() {
+    under(state, OPERATION)
+}
+
+/// What the operation that stands is called: its log may have notes that this version does not know.
+pub(super) fn id(state: &Folder) -> Result<Option<String>, JournalError> {
+    #[derive(Deserialize)]
+    struct Named {
+        id: String,
+    }
+    let recorded = recorded::<Named>(state, OPERATION)?;
+    Ok(recorded.map(|(_, named, _)| named.id))
+}
+
+/// The one under a name; nothing as above.
+pub(super) fn under(state: &Folder, name: &str) -> Result<Option<Standing>, JournalError> {
+    let Some((head, record, log)) = recorded(state, name)? else { return Ok(None) };
+    let notes = log::read(&log).map_err(|Unknown { line, says_what }| match says_what {
+        // It has notes of its own.
+        _ if is_later(&head.tread) => JournalError::Newer { version: head.tread.clone() },
+        true => JournalError::NewerNote { line },
+        false => {
+            let why = format!("line {line} is no note that this version knows");
+            JournalError::Damaged { file: LOG, why }
+        }
+    })?;
+    Ok(Some(Standing { record, notes }))
+}
+
+/// What the record under a name says, between its head and the log beside it.
+fn recorded<T: DeserializeOwned>(
+    state: &Folder,
+    name: &str,
+) -> Result<Option<(Head, T, Vec<u8>)>, JournalError> {
+    let at = state.path_of(name);
+    if state.stat(name).map_err(io_at(&at))?.is_none() {
         return Ok(None);
     }
-    let operation = state.folder(OPERATION).map_err(io_at(&at))?;
+    let operation = state.folder(name).map_err(io_at(&at))?;
     let read = |name: &str| operation.read(name, MOST).map_err(io_at(&at));
     // It is there before anything is done, and goes only once all is over.
     let Some(log) = read(LOG)? else { return Ok(None) };
@@ -128,12 +174,7 @@ pub(super) fn standing(state: &Folder) -> Result<Option<Standing>, JournalError>
         return if log.is_empty() { Ok(None) } else { Err(damaged("its digest is another one")) };
     }
     let record = serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))?;
-    let notes = log::read(&log).map_err(|why| match is_later(&head.tread) {
-        // It has notes of its own.
-        true => JournalError::Newer { version: head.tread.clone() },
-        false => JournalError::Damaged { file: LOG, why },
-    })?;
-    Ok(Some(Standing { record, notes }))
+    Ok(Some((head, record, log)))
 }
 
 /// Whether a version of tread is a later one than this.

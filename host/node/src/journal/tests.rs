@@ -7,11 +7,13 @@
 
 mod attacks;
 mod away;
+mod beside;
 mod disk;
 mod give_up;
 mod held;
 mod kept;
 mod labels;
+mod later;
 mod many;
 mod meddled;
 mod mounts;

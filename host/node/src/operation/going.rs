@@ -5,7 +5,8 @@ use super::reporting::Reporting;
 use crate::drift::is_of_others;
 use crate::journal::{Direction, Journal, Note, Settled, Standing};
 use crate::permits::{Act, Permit};
-use crate::progress::Phase;
+use crate::progress::{Phase, Progress};
+use crate::tree::Tree;
 use tokio::time::Instant;
 use tread_model::plan::Step;
 use tread_model::text::listed;
@@ -58,6 +59,14 @@ pub(super) fn note_degraded(journal: &Journal, boot: &str) {
     }
 }
 
+/// What is told of an operation that waits for a boot, where the status is another one's, as that of what
+/// was fetched meanwhile.
+pub(super) fn waits_again(tree: &Tree, waits: &Standing) -> Option<Progress> {
+    let Kept { plan, .. } = serde_json::from_value(waits.record.order.clone()).ok()?;
+    let known = Progress::of(tree, &waits.record.id, plan.to, &plan.steps).by(plan.digest);
+    Some(Progress { phase: Phase::WaitsForBoot, message: WAITS.to_owned(), ..known })
+}
+
 impl Going<'_> {
     /// The boots in which one was asked for.
     fn asked(&self) -> Vec<&str> {
@@ -102,6 +111,10 @@ impl Going<'_> {
         }
         let is_planned = self.kept.plan.steps.contains(&Step::Reboot);
         if !self.was_booted() {
+            if !self.kept.instead.is_empty() {
+                let why = self.kept.instead.clone();
+                return self.boots(&why).await;
+            }
             self.reporting.phase(Phase::Acting, "");
             match self.act().await? {
                 Ok(()) => {}

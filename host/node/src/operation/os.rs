@@ -400,7 +400,9 @@ impl Going<'_> {
     pub(super) fn elsewhere(&self, why: &str) -> Option<String> {
         let tree = &self.node.tree;
         let is_other = self.was_booted() && self.standing.is_in_another_etc(tree);
-        if self.kept.os.is_some() || !is_other {
+        // Until it is committed it asks for none.
+        let asks_for_another = self.kept.os.is_some() && self.standing.was_committed();
+        if asks_for_another || !is_other {
             return None;
         }
         let tool = self.node.os("").tool().ok()??;
@@ -437,6 +439,9 @@ impl Going<'_> {
 
     /// The same for what was there before, once the operation went back.
     pub(super) async fn os_is_not_back(&self) -> Option<String> {
+        if !self.may_have_staged() {
+            return None;
+        }
         let back = self.asked_again(async || match self.due()? {
             Some((os, tool, due)) => os.is_back(tool, due).await,
             None => Ok(None),
@@ -478,10 +483,19 @@ impl Going<'_> {
     pub(super) async fn bring_back(&self) -> Result<(), String> {
         let in_words = |error: OsError| error.to_string();
         let Some((os, tool, due)) = self.due().map_err(in_words)? else { return Ok(()) };
+        if !self.may_have_staged() {
+            return Ok(());
+        }
         if self.is_unread() && os.is_staged().is_ok_and(|staged| !staged) {
             return Ok(());
         }
         os.bring_back(tool, due).await.map_err(in_words)
+    }
+
+    /// Whether what is booted or staged may be there by this operation: until it is committed it is not, and
+    /// may be what another one waited for.
+    fn may_have_staged(&self) -> bool {
+        self.standing.was_committed()
     }
 
     /// Whether nothing has read what was written: no unit was told, and no boot was asked

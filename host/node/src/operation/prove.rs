@@ -53,9 +53,10 @@ impl Going<'_> {
             // They may have waited for others for longer than that.
             deadline = Instant::now() + self.limit_of_proof();
         }
-        let disk = match self.was_booted() {
+        let disk = match self.was_booted() && self.standing.was_committed() {
             true => self.disk_becomes_as_wanted(deadline).await?,
-            // All of it was held against the config right before the write.
+            // All of it was held against the config right before the write. What was never committed is as
+            // it was, whatever that is.
             false => self.names_are_as_written()?,
         };
         if let Err(why) = disk {

@@ -20,6 +20,9 @@ pub fn note_boot(
     ends: bool,
 ) -> Result<(), JournalError> {
     let Some((_, boot)) = booted_since(tree, standing) else { return Ok(()) };
+    if standing.direction() == Direction::Undone {
+        return Ok(());
+    }
     let booted = Note::Booted { boot: boot.clone() };
     let is_noted = standing.notes.contains(&booted);
     match (ends, is_noted) {
@@ -43,10 +46,10 @@ pub fn why_back_early(tree: &Tree, standing: &Standing) -> Option<String> {
 }
 
 /// What an operation began with, and this boot, if it is another one than that in which it began.
-fn booted_since(tree: &Tree, standing: &Standing) -> Option<(Kept, String)> {
+pub(super) fn booted_since(tree: &Tree, standing: &Standing) -> Option<(Kept, String)> {
     let kept: Kept = serde_json::from_value(standing.record.order.clone()).ok()?;
     let boot = boot_id_of(tree).ok()?;
-    (kept.boot != boot && standing.direction() != Direction::Undone).then_some((kept, boot))
+    (kept.boot != boot).then_some((kept, boot))
 }
 
 /// Why no further boot is spent on it, where the machine went down too often already.

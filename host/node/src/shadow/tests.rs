@@ -125,7 +125,7 @@ fn whoever_holds_the_lock_on_users_is_waited_for_and_named() {
     assert!(error.contains("/etc/.pwd.lock is locked"), "{error}");
     // Without the second writer the pipe is at its end, and the holder ends.
     drop(holder.stdin.take());
-    assert!(Lock::take(&tree).is_ok());
+    assert!(Lock::take_within(&tree, Duration::from_secs(300)).is_ok());
     assert!(holder.wait().unwrap().success());
 }
 

@@ -34,8 +34,8 @@ impl fmt::Display for Unable {
 }
 
 /// The steps of a plan that cannot be carried out as they are, by what systemd says of
-/// the units now, and what the new config says of them. Where there is one, the plan that
-/// is always allowed takes this one's place, before anything was written.
+/// the units now, and what the new config says of them. Where there is one, no unit is told of
+/// anything, and the node boots instead.
 ///
 /// `ca_trust` is whether this host has a way to let its trust store follow its anchors.
 pub fn cannot(

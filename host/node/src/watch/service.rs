@@ -57,7 +57,8 @@ fn what(
     host: &dyn Fn() -> Result<Box<dyn Host>, String>,
 ) -> Result<(Vec<Expected>, Accepted, Wish), String> {
     let applied = Applied::read(tree).map_err(|error| error.to_string())?;
-    let unknown = "tread does not know which config this node has: tread node adopt";
+    let unknown =
+        "tread does not know which config this node has; say so: tread node adopt --config CONFIG";
     let applied = applied.ok_or(unknown)?;
     let config = applied.documents.config().map_err(|error| error.to_string())?;
     let host = host()?;

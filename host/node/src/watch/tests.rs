@@ -27,7 +27,7 @@ const QUICK: Pace = Pace {
 };
 
 /// Nothing that is waited for takes so long, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(1200);
 
 struct Bed(tempfile::TempDir);
 

@@ -4,8 +4,13 @@
 use crate::bed::Bed;
 use std::time::Duration;
 
-/// For how long it is watched, in seconds, unless `TREAD_IDLE` says otherwise.
-const WATCHED: u64 = 5;
+/// For how long it is watched, in seconds, unless `TREAD_IDLE` says otherwise: what polls every ten seconds
+/// never sleeps for so long.
+const WATCHED: u64 = 30;
+/// What the last order left to do is over once it slept for so long.
+const QUIET: u64 = 5;
+/// How often it is watched, if something wakes it in between.
+const LOOKS: usize = 5;
 /// A page of the program counts once it was used, so that the first orders make it larger.
 const MOST_KB: u64 = 16 << 10;
 /// What it has of its own beside these.
@@ -26,22 +31,19 @@ fn an_idle_agent_is_small_and_sleeps() {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     };
     let woken = || number(&status(), "voluntary_ctxt_switches");
-    // What the last order left to do is over when nothing wakes it any more.
-    let quiet = || {
-        let before = woken();
-        std::thread::sleep(Duration::from_millis(500));
-        woken() == before
-    };
-    bed.machine.wait_for("the agent to be idle", quiet).unwrap();
     let seconds =
         std::env::var("TREAD_IDLE").ok().and_then(|it| it.parse().ok()).unwrap_or(WATCHED);
-    let before = woken();
-    std::thread::sleep(Duration::from_secs(seconds));
-    let (times, resident) = (woken() - before, number(&status(), "VmRSS:"));
-    println!("woken {times} times in {seconds} s, {resident} KB resident");
-    assert!(times <= 1 + seconds / 60, "woken {times} times in {seconds} s");
-    let own = number(&status(), "RssAnon:");
-    println!("{own} KB of them its own");
+    let sleeps = |seconds: u64| {
+        let before = woken();
+        std::thread::sleep(Duration::from_secs(seconds));
+        let times = woken() - before;
+        println!("woken {times} times in {seconds} s");
+        times <= 1 + seconds / 60
+    };
+    bed.machine.wait_for("the agent to be idle", || sleeps(QUIET)).unwrap();
+    assert!((0..LOOKS).any(|_| sleeps(seconds)), "it is woken again and again");
+    let (resident, own) = (number(&status(), "VmRSS:"), number(&status(), "RssAnon:"));
+    println!("{resident} KB resident, {own} KB of them its own");
     let is_shipped = std::env::var_os("TREAD_NODE_PROGRAM").is_some();
     let most = if is_shipped { MOST_KB } else { MOST_KB_NOT_OPTIMISED };
     assert!(resident <= most && own <= MOST_OWN_KB, "{resident} KB, {own} KB of them its own");

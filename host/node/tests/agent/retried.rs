@@ -1,6 +1,7 @@
 //! An operation that is degraded, and an order for which it is given up.
 
 use crate::bed::{Agent, Bed, PROGRAM, config};
+use std::io::Write as _;
 use tread_node::change::Adopt;
 use tread_node::operation_unit::UNIT;
 use tread_node::orders::Does;
@@ -105,6 +106,28 @@ fn an_operation_that_is_degraded_stands_where_an_adoption_does_not_name_it() {
         assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("by hand"));
     }
     assert_eq!(bed.machine.boots().len(), 1);
+}
+
+#[test]
+fn an_agent_hears_orders_while_a_degraded_operation_of_a_later_version_stands() {
+    let bed = Bed::with("one", |machine| machine);
+    let (agent, failed) = degraded(&bed);
+    agent.kill();
+    let log = bed.machine.root().unwrap().join("var/lib/tread/node/operation/log");
+    let mut log = std::fs::OpenOptions::new().append(true).open(log).unwrap();
+    log.write_all(b"{\"is\":\"of-a-later-version\",\"boot\":\"1\"}\n").unwrap();
+    let _agent = bed.agent();
+    for named in [Some(failed.as_str()), None] {
+        let order =
+            Does::Apply { config: config("three"), plan: None, accept: Vec::new(), drained: true };
+        let id = bed.order_that_gives_up(named, order, Terms::default());
+        let why = refused(&bed, &id);
+        assert!(why.contains("a newer tread may have written it"), "{named:?}: {why}");
+    }
+    assert!(stands(&bed));
+    let known = bed.progress().unwrap();
+    assert_eq!((known.operation, known.phase), (failed, Phase::Degraded));
+    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("by hand"));
 }
 
 #[test]

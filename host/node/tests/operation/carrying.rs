@@ -10,12 +10,12 @@ use tread_node::applied::Applied;
 use tread_node::boot_units;
 use tread_node::change::{Adopt, Order, adopt};
 use tread_node::documents::{Documents, digest};
-use tread_node::journal::{Journal, Note};
+use tread_node::journal::{Journal, Note, standing_id};
 use tread_node::operation::{Ended, Node, OperationError, Patience};
 use tread_node::os::Wish;
 use tread_node::permits::{Act, NoPermit, Permit, Permits};
 use tread_node::progress::{Progress, Reporter, StepState};
-use tread_node::systemd::{Limits, Manager, Reboot};
+use tread_node::systemd::{Limits, Manager, Reboot, boot_id_of};
 use tread_node::tree::{Unwatched, Witness};
 use tread_test_machine::End;
 
@@ -90,9 +90,12 @@ async fn adopted(
 
 impl Bed {
     fn order(&self, to: &Documents, steps: &[Step]) -> Order {
-        let from = Applied::read(&self.tree(Arc::new(Unwatched))).unwrap().unwrap().documents;
+        let tree = self.tree(Arc::new(Unwatched));
+        let from = Applied::read(&tree).unwrap().unwrap().documents;
+        // One that waits for a boot has an id of its own.
+        let is_taken = standing_id(&tree).unwrap().is_some_and(|id| id == "1");
         Order {
-            id: "1".to_owned(),
+            id: if is_taken { "2" } else { "1" }.to_owned(),
             documents: to.clone(),
             plan: plan(&from, to, steps),
             accept: Vec::new(),
@@ -340,6 +343,13 @@ impl Bed {
         let journal = Journal::open(&self.tree(Arc::new(Unwatched))).unwrap();
         let note = Note::Back { because: "it was cut off".to_owned(), by_units: true };
         journal.note(&note).unwrap();
+    }
+
+    /// As what only a boot brings into effect that somebody else is to cause.
+    pub(crate) fn waits_for_a_boot(&self) {
+        let tree = self.tree(Arc::new(Unwatched));
+        let boot = boot_id_of(&tree).unwrap();
+        Journal::open(&tree).unwrap().note(&Note::Waits { boot }).unwrap();
     }
 
     /// As [`Bed::go_on`], where nobody answers in the place of systemd.

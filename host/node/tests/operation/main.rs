@@ -19,6 +19,7 @@ mod cut_off;
 mod figures;
 mod full;
 mod given_up;
+mod half_read;
 mod hanging;
 mod ill;
 mod node;

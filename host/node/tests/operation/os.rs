@@ -8,6 +8,7 @@ mod failures;
 use crate::carrying::NoWrite;
 use crate::node::{Bed, config_with_spec, unit_with};
 use std::time::Duration;
+use tread_model::digest::Digest;
 use tread_model::joining::{BOOTED, Booted};
 use tread_model::plan::Step;
 use tread_node::change::Adopt;
@@ -216,6 +217,42 @@ fn what_waits_for_a_boot_stands_where_the_next_order_is_not_permitted() {
 }
 
 #[test]
+fn what_waits_for_a_boot_stands_where_the_next_order_cannot_be_staged() {
+    let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
+    let two = config("two", OLD, &["nosmt"]);
+    assert_eq!(os.bed.carry_out_as_admin(&two, &crate::reload()).unwrap(), Ended::WaitsForBoot);
+    // No room is where the next one writes.
+    let small = "mkdir /var/small && mount -t tmpfs -o size=16k none /var/small";
+    os.bed.machine.run_well(["sh", "-c", small]).unwrap();
+    let large = "x".repeat(256 << 10);
+    let file = format!(
+        r#""files": [{{"path": "/var/small/a", "contents": {{"source": "data:,{large}"}}}},"#
+    );
+    let mut three = config("three", OLD, &["mitigations=off"]);
+    for document in &mut three.0 {
+        document.text = document.text.replace(r#""files": ["#, &file);
+    }
+    // Also where the status is that of what was fetched meanwhile.
+    for is_fetched in [false, true] {
+        if is_fetched {
+            os.bed.fetch(&three).unwrap();
+            assert_eq!(os.bed.progress().phase, Phase::Fetched);
+        }
+        let failed = os.bed.carry_out(&three, &PLANNED).unwrap_err().to_string();
+        assert!(failed.contains("No space left on device"), "{failed}");
+        let told = os.bed.progress();
+        assert_eq!((told.operation.as_str(), told.phase), ("1", Phase::WaitsForBoot));
+        assert!(told.message.contains("boot the node when it suits"), "{told:?}");
+        assert_eq!((os.is_staged(), os.file().as_str()), (true, "two"));
+    }
+    assert_eq!(os.bed.go_on().unwrap(), Ended::WaitsForBoot);
+    // The boot that somebody else causes is proved.
+    os.bed.reboot();
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet nosmt"));
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+}
+
+#[test]
 fn what_bootc_has_staged_waits_on_while_another_image_is_fetched_or_cannot_be() {
     let os = Os::with(&["bootc", "ostree"], &config("one", OLD, &[]));
     let reload = crate::reload();
@@ -414,17 +451,38 @@ fn what_the_config_before_had_of_the_system_goes_where_another_one_is_adopted() 
     assert_eq!(os.commands(), commands);
 }
 
-#[test]
-fn a_machine_gets_by_one_boot_what_it_could_not_boot_with_before_it_joins() {
+/// A machine that booted with a config of this digest, as far as it could.
+fn booted_with(digest: Digest) -> Os {
     let os = Os::with(&["rpm-ostree"], &config("one", OLD, &[]));
-    let served = config("one", NEW, &["quiet", "nosmt"]);
     let root = os.bed.machine.root().unwrap();
     std::fs::remove_file(root.join("var/lib/tread/node/applied")).unwrap();
-    let digest = tread_node::documents::digest(&served.config().unwrap()).unwrap();
     let booted = Booted::with("infra", "rendered-infra", digest);
     std::fs::create_dir_all(root.join("etc/tread")).unwrap();
     let path = root.join(BOOTED.trim_start_matches('/'));
     std::fs::write(path, serde_json::to_vec(&booted).unwrap()).unwrap();
+    os
+}
+
+#[test]
+fn a_machine_that_an_older_tread_served_gets_what_it_could_not_boot_with_before_it_joins() {
+    let mut served = config("one", NEW, &["nosmt"]);
+    let os = booted_with(Digest([7; 32]));
+    let differs = os.bed.adopt(&served, Adopt::Ask);
+    assert!(differs.is_err(), "by hand: {differs:?}");
+    for document in &mut served.0 {
+        document.name = "rendered-infra.json".to_owned();
+    }
+    assert_eq!(os.bed.until_it_boots_to_join(&served), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert_eq!(os.booted(), format!("{NEW} root=UUID=1 ro quiet nosmt"));
+    assert_eq!(os.bed.machine.boots().len(), 2);
+}
+
+#[test]
+fn a_machine_gets_by_one_boot_what_it_could_not_boot_with_before_it_joins() {
+    let served = config("one", NEW, &["quiet", "nosmt"]);
+    let os = booted_with(tread_node::documents::digest(&served.config().unwrap()).unwrap());
     assert_eq!(os.bed.until_it_boots_to_join(&served), End::Reboot);
     os.bed.boot();
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);

@@ -85,20 +85,18 @@ fn the_idle_watch_of_a_typical_node_is_not_woken() {
     adopted(&bed, &typical("one"));
     shows(&bed, "drift: none");
     let seconds = std::env::var("TREAD_IDLE_SECONDS").ok().and_then(|it| it.parse().ok());
-    let seconds = seconds.unwrap_or(5);
     let woken = || watcher(&bed, "voluntary_ctxt_switches");
-    // What it told first was not the last that it had to do.
-    let quiet = || {
+    let sleeps = |seconds: u64| {
         let before = woken();
-        std::thread::sleep(Duration::from_millis(500));
-        woken() == before
+        std::thread::sleep(Duration::from_secs(seconds));
+        let times = woken() - before;
+        println!("woken {times} times in {seconds} s");
+        times <= 1 + seconds / 60
     };
-    bed.machine.wait_for("the watch to be idle", quiet).unwrap();
-    let before = woken();
-    // How often it is woken in a time is what is asked here: there is nothing to wait for.
-    std::thread::sleep(Duration::from_secs(seconds));
-    let times = woken() - before;
-    println!("woken {times} times in {seconds} s");
+    // What it told first was not the last that it had to do.
+    bed.machine.wait_for("the watch to be idle", || sleeps(5)).unwrap();
+    // What polls every ten seconds never sleeps for so long.
+    let seconds = seconds.unwrap_or(30);
+    assert!((0..5).any(|_| sleeps(seconds)), "it is woken again and again");
     println!("resident: {} kB, at most {} kB", watcher(&bed, "VmRSS"), watcher(&bed, "VmHWM"));
-    assert!(times <= 2 + seconds / 30, "woken {times} times in {seconds} s");
 }

@@ -17,7 +17,7 @@ mod odd;
 mod units;
 
 use std::time::Duration;
-use tread_node::systemd::{Limits, Manager};
+use tread_node::systemd::{Ask, Limits, Manager, What};
 use tread_test_machine::Machine;
 
 /// Long enough for whatever comes, on a machine that is busy.
@@ -34,4 +34,17 @@ fn manager(machine: &Machine) -> Manager {
 
 fn patient(machine: &Machine, well_for: Duration) -> Manager {
     Manager::new(&address(machine), Limits { well_for, ..Limits::default() })
+}
+
+/// What becomes of a reload that does not end. The limit is long enough for all that comes before the
+/// job, unless this machine stands still: then it is tried again.
+async fn reload_without_end(manager: &Manager, unit: &str, limit: Duration) -> What {
+    let reload = async || manager.unit_step(Ask::Reload, unit, limit).await.unwrap_err().what;
+    let mut what = reload().await;
+    for _ in 1..10 {
+        if what == (What::TimedOut { limit, cancelled: false }) {
+            what = reload().await;
+        }
+    }
+    what
 }

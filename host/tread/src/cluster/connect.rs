@@ -82,8 +82,8 @@ impl Cluster {
     }
 }
 
-/// What installs tread.
-pub(super) const INSTALLS: &str = "`tread manifests | kubectl apply -f -`";
+/// What says how tread is installed: the plain command would bring another one than there was.
+pub(super) const INSTALLS: &str = "`tread manifests --help`";
 
 /// Why a call failed, where the kind is no matter of the address.
 pub(super) fn in_words(failed: &Failed) -> String {
@@ -106,7 +106,7 @@ fn why(address: &str, failed: &Failed) -> String {
         // Of a group that is not there it says so in plain text, without a reason.
         404 => format!(
             "tread is not installed in the cluster at {address}, which has none of that kind: \
-             {INSTALLS} installs it"
+             {INSTALLS} says how to install it"
         ),
         403 => format!(
             "{failed}: an admin can bind tread's ClusterRole tread-view.NAMESPACE to you \
@@ -147,7 +147,7 @@ mod tests {
             missing.starts_with("tread is not installed in the cluster at https://"),
             "{missing}"
         );
-        assert!(missing.contains("`tread manifests | kubectl apply -f -`"), "{missing}");
+        assert!(missing.contains("`tread manifests --help` says how to install it"), "{missing}");
         let forbidden = error(403, "disruptionplans is forbidden", "Forbidden").await;
         assert!(forbidden.starts_with("disruptionplans is forbidden: an admin can"), "{forbidden}");
         assert!(forbidden.contains("tread-view.NAMESPACE"), "{forbidden}");

@@ -33,8 +33,8 @@ Exit codes:
   2  the command line is wrong, or there is no such pool
 
 PHASE: Prepare (it is cordoned and drained), Go (its agent has not answered yet), Waiting (it has the
-order, and has written nothing), Begun, NeedsBoot (a step failed), Done, TurnedBack (nothing was written),
-WentBack (it has the old config again), Degraded (it is not well: see MESSAGE), Withdrawn.";
+order, and has written nothing), Begun, NeedsBoot (a step failed, or cannot be carried out there), Done,
+TurnedBack (nothing was written), WentBack (it has the old config again), Degraded (it is not well: see MESSAGE), Withdrawn.";
 
 /// The arguments of `tread nodes`.
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ use tread_cluster::listed;
 use tread_console::exit::{Exit, UsageError};
 use tread_console::print::{json, line, warn, yaml};
 use tread_console::table;
+use tread_kube::advice::INSTALL_INPUTS;
 use tread_kube::api::{DisruptionPlan, MachineConfigPool};
 use tread_kube::asking::{Call, CallOutcome, ask};
 use tread_kube::metrics::Metrics;
@@ -125,12 +126,10 @@ async fn without_plans(cluster: &Cluster, args: &PlansArgs) -> Result<Option<Str
     let found = match (ask(&Metrics::new(), call, listed).await, &args.pool) {
         (Ok(found), _) => found,
         (Err(failed), _) if failed.outcome == CallOutcome::Gone => {
-            return Ok(Some(
+            return Ok(Some(format!(
                 "this cluster knows no MachineConfigPool, so no node follows any change, and no plan \
-                 will ever be there; where OpenShift does not bring the definitions, `tread manifests \
-                 --with-inputs` does"
-                    .to_owned(),
-            ));
+                 will ever be there; where OpenShift does not bring the definitions, {INSTALL_INPUTS}"
+            )));
         }
         (Err(failed), Some(pool)) => {
             return Ok(Some(format!(

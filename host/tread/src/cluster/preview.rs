@@ -28,6 +28,7 @@ use tread_console::inputs;
 use tread_console::print::{json, line, warn, yaml};
 use tread_console::table;
 use tread_engine::limits::Limits;
+use tread_kube::advice::INSTALL_INPUTS;
 use tread_kube::api::disruption_plan::Cause;
 use tread_kube::api::{POOL_KIND, Rollout};
 use tread_kube::asking::{self, Call, CallOutcome, Failed};
@@ -243,7 +244,7 @@ async fn ask(
     if pools.is_empty() {
         bail!(
             "this cluster has no MachineConfigPool, so no node follows any change; where OpenShift \
-             brings no definition of them, `tread manifests --with-inputs` does"
+             brings no definition of them, {INSTALL_INPUTS}"
         );
     }
     for pool in &args.pool {

@@ -215,6 +215,28 @@ pub(super) fn has_failed(update: &NodeUpdate) -> bool {
     phase(update) == Some(UpdatePhase::Degraded)
 }
 
+/// Whether a node failed on its way to the config of its pool, went back from it, or its agent refused
+/// the order; and nobody asked since to try that again.
+pub(super) fn has_failed_for(update: &NodeUpdate, rollout: &Rollout, now: Time) -> bool {
+    let target = rollout.status.as_ref().and_then(|status| status.target.as_ref());
+    let current = update.status.as_ref().and_then(|status| status.current.as_ref());
+    let retried = rollout.spec.retry_failed_before.as_ref();
+    let is_retried =
+        || retried.is_some_and(|before| update.failed_at(now).is_none_or(|at| at < before.0));
+    let stands = |order: &UpdateOrder| {
+        let is_for_it = target.is_some_and(|it| it.name == order.config.name);
+        let has_it = current.is_some_and(|it| it.name == order.config.name);
+        is_for_it && !has_it && !is_retried()
+    };
+    let order = update.spec.order.as_ref();
+    match phase(update) {
+        Some(UpdatePhase::Degraded) => true,
+        Some(UpdatePhase::WentBack) => order.is_some_and(stands),
+        Some(UpdatePhase::TurnedBack) => order.is_some_and(|it| stands(it) && !it.withdrawn),
+        _ => false,
+    }
+}
+
 /// In a word: the agent's phase, or the stage of an order that it has said nothing of.
 pub(super) fn phase_word(update: &NodeUpdate) -> Option<String> {
     let order = open_order(update);

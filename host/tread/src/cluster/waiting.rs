@@ -101,7 +101,7 @@ fn is_installed(watches: &Watches) -> Result<()> {
     if all.get("disruptionpolicies").is_some_and(|it| it.not_installed) {
         bail!(
             "tread is not installed in this cluster, so it is not known who decides there: \
-             {INSTALLS} installs it, and `tread plan OLD NEW` plans without a cluster"
+             {INSTALLS} says how to install it, and `tread plan OLD NEW` plans without a cluster"
         );
     }
     Ok(())

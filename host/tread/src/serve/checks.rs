@@ -9,6 +9,7 @@ use tread_front::admission::Certificates;
 use tread_front::http::{Check, Readiness};
 use tread_front::installations::Met;
 use tread_front::shutdown::Shutdown;
+use tread_kube::advice::{INSTALL_AGAIN, INSTALL_INPUTS};
 use tread_kube::leadership::Leading;
 use tread_kube::watching::Watches;
 
@@ -101,7 +102,7 @@ fn watches(waiting: &[String], failing: &[String], missing: &[&'static str]) -> 
     if !inputs.is_empty() {
         said.push(format!(
             "not installed: {}, so no node follows any change: where OpenShift does not bring their \
-             definitions, apply what `tread manifests --with-inputs` prints",
+             definitions, {INSTALL_INPUTS}",
             inputs.join(", ")
         ));
     }
@@ -146,11 +147,7 @@ fn plans(is_ready: bool, unplanned: &BTreeMap<String, String>) -> Check {
 fn definitions(mut outdated: Vec<String>, missing: &[&'static str]) -> Check {
     let own = among(missing, &OWN);
     if !own.is_empty() {
-        let why = format!(
-            "not installed: {}: apply what `tread manifests` of this version prints",
-            own.join(", ")
-        );
-        outdated.insert(0, why);
+        outdated.insert(0, format!("not installed: {}: {INSTALL_AGAIN}", own.join(", ")));
     }
     match outdated.is_empty() {
         true => Check::good("definitions", "the API server keeps all that is written"),
@@ -223,7 +220,7 @@ mod tests {
         let decide = policies(false, Vec::new(), &missing);
         assert!(!decide.ok && decide.message.contains("their definition is not installed"));
         let own = definitions(Vec::new(), &missing);
-        assert!(!own.ok && own.message.contains("`tread manifests` of this version"), "{own:?}");
+        assert!(!own.ok && own.message.contains(INSTALL_AGAIN), "{own:?}");
         // An upgrade that brings a kind goes on without it.
         let new = definitions(vec!["old".to_owned()], &["bootimages"]);
         assert!(new.ok && new.message.contains("not installed: bootimages"), "{new:?}");

@@ -198,7 +198,7 @@ impl Cluster {
                 return found;
             }
             assert!(begun.elapsed() < LONG, "waited in vain: {what}\n{}", self.known());
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
 

@@ -6,7 +6,7 @@
 //! them, and gets its certificate from the controller manager.
 
 use crate::cluster::{Cluster, GROUP, nobody_is_forbidden_anything};
-use crate::machines::{KUBELET, KUBERNETES, image, kubeconfig, kubelets_port, made, status, text};
+use crate::machines::{KUBELET, KUBERNETES, image, kubeconfig, made, status, text};
 use crate::recorded::Version;
 use crate::service::{BOOTSTRAP_SECRET, NAMESPACE, Service, TREAD};
 use kube::Api;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 use tread_kube::api::Rollout;
 use tread_model::joining::{BOOTED, BOOTSTRAP, KUBELET as KUBELETS_CONFIG, TAINT};
-use tread_test_bed::{ControlPlane, Shared, eventually};
+use tread_test_bed::{ControlPlane, Shared, eventually, free_port};
 use tread_test_machine::{Machine, TARGET};
 
 const POOL: &str = "infra";
@@ -72,7 +72,7 @@ fn kubelets_config() -> String {
          enforceNodeAllocatable: []\n\
          makeIPTablesUtilChains: false\n\
          evictionHard: {{memory.available: 0%, nodefs.available: 0%, imagefs.available: 0%}}\n",
-        kubelets_port()
+        free_port()
     )
 }
 

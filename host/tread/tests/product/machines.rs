@@ -3,10 +3,10 @@
 use crate::program::program;
 use crate::service::TREAD;
 use serde_json::{Value, json};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tread_test_bed::ControlPlane;
+use tread_test_bed::{ControlPlane, free_port};
 use tread_test_machine::{Builder, Machine};
 
 /// How long a machine lives whose test takes as long as it may, however busy this one is.
@@ -46,7 +46,7 @@ fn agent(service: SocketAddr) -> String {
 
 /// All machines have the network of the test: each kubelet has a port of its own.
 fn kubelet(node: &str) -> String {
-    let port = kubelets_port();
+    let port = free_port();
     format!(
         "[Service]\n\
          ExecStart={KUBERNETES} kubemark --morph=kubelet --name={node} --kubeconfig={KUBELETS_KUBECONFIG} \
@@ -54,11 +54,6 @@ fn kubelet(node: &str) -> String {
          Restart=always\n\
          RestartSec=1\n"
     )
-}
-
-/// One that was free a moment ago.
-pub fn kubelets_port() -> u16 {
-    TcpListener::bind(("0.0.0.0", 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// How whoever is on a machine reaches the API server.

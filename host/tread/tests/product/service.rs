@@ -1,21 +1,21 @@
 //! What `tread manifests --mode enforce` installs, and the service as a process.
 
 use serde_json::{Value, json};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tread_test_bed::{ControlPlane, eventually};
+use tread_test_bed::{ControlPlane, eventually, free_port};
 
 pub const TREAD: &str = env!("CARGO_BIN_EXE_tread");
 pub const NAMESPACE: &str = "tread-system";
 pub const AGENTS: &str = "tread-system-agents";
 const NAME: &str = "service";
 
-/// A port that was free a moment ago.
+/// An address where nothing listens.
 fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    SocketAddr::from(([127, 0, 0, 1], free_port()))
 }
 
 pub struct Service<'a> {

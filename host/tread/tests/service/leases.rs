@@ -142,7 +142,7 @@ async fn a_command_is_told_to_end_when_its_node_is_taken_away() {
     let script = "trap 'echo told; exit 0' TERM; echo runs; while :; do sleep 0.1; done";
     let mut holds = holds
         .args([
-            "lease", "hold", "node-0", "--holder", "alice", "--for", "10s", "--", "sh", "-c",
+            "lease", "hold", "node-0", "--holder", "alice", "--for", "40s", "--", "sh", "-c",
             script,
         ])
         .stdin(Stdio::null())
@@ -173,7 +173,7 @@ async fn a_command_is_told_to_end_when_its_lease_was_removed_behind_its_back() {
     cluster.0.prepare(&mut holds);
     let script = "trap 'exit 0' TERM; echo runs; while :; do sleep 0.1; done";
     let mut holds = holds
-        .args(["lease", "hold", "node-0", "--for", "10s", "--", "sh", "-c", script])
+        .args(["lease", "hold", "node-0", "--for", "40s", "--", "sh", "-c", script])
         .stdin(Stdio::null())
         .stdout(std::fs::File::create(&out).unwrap())
         .stderr(Stdio::null())
@@ -191,6 +191,20 @@ async fn a_command_is_told_to_end_when_its_lease_was_removed_behind_its_back() {
 #[tokio::test]
 async fn a_command_is_told_to_end_before_its_lease_does_when_nobody_answers() {
     let cluster = Cluster::with_nodes();
+    let (mut told, mut ends) = when_nobody_answers(&cluster).await;
+    // On a busy machine the command may stand still until its Lease has ended.
+    for _ in 0..4 {
+        if told < ends {
+            return;
+        }
+        cluster.kubectl(&[&["delete"], &LEASE[..]].concat());
+        (told, ends) = when_nobody_answers(&cluster).await;
+    }
+    assert!(told < ends, "told at {told}, and the Lease ends at {ends}");
+}
+
+/// When a command was told to end, and when its Lease ends.
+async fn when_nobody_answers(cluster: &Cluster) -> (i128, i128) {
     let out = written("hangs.out", "");
     let mut holds = Command::new(env!("CARGO_BIN_EXE_tread"));
     cluster.0.prepare(&mut holds);
@@ -221,6 +235,5 @@ async fn a_command_is_told_to_end_before_its_lease_does_when_nobody_answers() {
     .await;
     let renewed: Timestamp = lease["spec"]["renewTime"].as_str().unwrap().parse().unwrap();
     let lasts = lease["spec"]["leaseDurationSeconds"].as_i64().unwrap();
-    let ends = renewed.as_nanosecond() + i128::from(lasts) * 1_000_000_000;
-    assert!(told < ends, "told at {told}, and the Lease ends at {ends}");
+    (told, renewed.as_nanosecond() + i128::from(lasts) * 1_000_000_000)
 }

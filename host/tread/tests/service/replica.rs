@@ -4,14 +4,14 @@
 
 use crate::support::Bench;
 use serde_json::{Value, json};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::LazyLock;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tread_kube::api::{crds, machines};
 use tread_kube::held::NODE_MAINTENANCE;
-use tread_test_bed::{Access, ControlPlane, Options, eventually, unique};
+use tread_test_bed::{Access, ControlPlane, Options, eventually, free_port, unique};
 
 const TREAD: &str = env!("CARGO_BIN_EXE_tread");
 pub const NAMESPACE: &str = "tread-system";
@@ -20,9 +20,9 @@ pub const MACHINES: &str = "openshift-machine-api";
 /// Where OpenShift's operator of machine configs is.
 pub const OPERATOR: &str = "openshift-machine-config-operator";
 
-/// A port that was free a moment ago.
+/// An address where nothing listens.
 pub fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    SocketAddr::from(([127, 0, 0, 1], free_port()))
 }
 
 pub struct Replica<'a> {

@@ -235,6 +235,7 @@ async fn the_rights_of_the_mode_enforce_are_enough_for_a_node_and_each_is_for_so
         maintained: Maintained::default(),
         // It is drained although no other one takes its pods: the rights for that are needed.
         is_alone: false,
+        joining: Vec::new(),
         retries: None,
         drain: asked(seconds(3600)),
         machine: Some(machine),

@@ -296,6 +296,31 @@ worker: halted, since 1 node failed
 }
 
 #[test]
+fn a_node_that_went_back_or_refused_its_order_is_named_with_why() {
+    let cluster = Cluster::with_pools();
+    for (node, phase, why) in
+        [("node-0", "WentBack", "crio.service"), ("node-1", "TurnedBack", "/etc/a")]
+    {
+        cluster.orders(node, OPERATION, "Closed");
+        let status = json!({"operation": OPERATION, "phase": phase, "message": why,
+            "since": "2026-01-01T00:00:00.000000Z"});
+        cluster.status("nup", node, status);
+    }
+    let named =
+        ["  failed: node-0: WentBack, crio.service\n", "  failed: node-1: TurnedBack, /etc/a\n"];
+    let out = cluster.said(&["rollout", "status", "worker"]);
+    assert!(named.iter().all(|it| out.contains(it)), "{out}");
+    let out = cluster.said(&["rollout", "retry", "worker"]);
+    assert!(out.contains("are begun again\n  node-0, node-1\n"), "{out}");
+    // It was told to turn back; and what failed for another config is over.
+    let withdrawn = json!({"spec": {"order": {"withdrawn": true}}}).to_string();
+    cluster.kubectl(&["patch", "nup", "node-1", "--type=merge", "-p", &withdrawn]);
+    cluster.sees("worker", json!({"target": {"name": "rendered-3", "digest": "three"}}));
+    let out = cluster.said(&["rollout", "status", "worker"]);
+    assert!(!out.contains("failed: node-"), "{out}");
+}
+
+#[test]
 fn a_pool_is_paused_resumed_and_retried_by_what_an_admin_says() {
     let cluster = Cluster::with_pools();
     cluster.orders("node-1", OPERATION, "Go");
@@ -434,6 +459,10 @@ fn a_stop_says_what_is_left_when_its_time_is_over_or_a_node_failed() {
     // Another pool has nothing to do with that.
     assert_eq!(cluster.tread(&["rollout", "stop", "infra"]).0, 0);
     assert_eq!(cluster.tread(&["rollout", "stop", "--timeout", "soon"]).0, 2);
+    // Its mark goes once somebody has uncordoned it, as was said.
+    cluster.kubectl(&["annotate", "node", "node-0", "tread.dev/cordoned-for-"]);
+    let (code, out, _) = cluster.tread(&["rollout", "stop"]);
+    assert_eq!(code, 0, "{out}");
 }
 
 #[test]

@@ -52,8 +52,26 @@ impl Bench {
     }
 }
 
-/// Runs a command to its end.
+/// What is said of a policy that had time by the clock, and no processor.
+const BUSY: &str = "this machine is very busy";
+
+/// Runs a command to its end: again where a policy got no processor.
 pub fn run(mut command: Command, input: &[u8]) -> Ran {
+    let is_busy = |Ran(output): &Ran| {
+        let said = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said));
+        said.iter().any(|said| said.contains(BUSY))
+    };
+    let mut ran = once(&mut command, input);
+    for _ in 0..20 {
+        if !is_busy(&ran) {
+            break;
+        }
+        ran = once(&mut command, input);
+    }
+    ran
+}
+
+fn once(command: &mut Command, input: &[u8]) -> Ran {
     use std::io::Write as _;
     let mut child = command
         .stdin(Stdio::piped())

@@ -6,7 +6,7 @@ use crate::audit;
 use crate::cluster::Cluster;
 use crate::figures::{Figures, megabytes};
 use crate::pools::{MEMORY, calm_for};
-use crate::process::{Ports, Tread, free_port};
+use crate::process::{Ports, Tread};
 use crate::{Arguments, say};
 use anyhow::{Context as _, Result, bail};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use tread_test_bed::free_port;
 
 /// Thousands of NodeUpdates are made one after the other.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -30,7 +31,7 @@ const VERSION: &str = "v1alpha1";
 /// Installs what the mode enforce needs, but for its own programs: the API server reaches no
 /// Service here, so that it asks for warnings at the process itself.
 pub(crate) fn install(program: &Path, cluster: &Cluster) -> Result<Ports> {
-    let ports = Ports { plain: free_port()?, tls: free_port()?, agents: Some(free_port()?) };
+    let ports = Ports { plain: free_port(), tls: free_port(), agents: Some(free_port()) };
     let args = ["manifests", "--mode=enforce", "--with-inputs", "--image=tread", "-o", "json"];
     let printed = Command::new(program).args(args).output().context("cannot run tread")?;
     if !printed.status.success() {

@@ -4,12 +4,12 @@ use crate::cluster::Cluster;
 use crate::limit::Limit;
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tread_test_bed::free_port;
 
 /// Starting takes compiling a hundred modules.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -32,7 +32,7 @@ pub(crate) struct Ports {
 
 /// Installs what the cluster needs for it.
 pub(crate) fn install(program: &Path, cluster: &Cluster) -> Result<Ports> {
-    let ports = Ports { plain: free_port()?, tls: free_port()?, agents: None };
+    let ports = Ports { plain: free_port(), tls: free_port(), agents: None };
     let outside = format!("https://127.0.0.1:{}", ports.tls);
     let manifests = Command::new(program)
         .args(["manifests", "--with-inputs", "--outside", &outside])
@@ -163,8 +163,4 @@ impl Drop for Tread {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-pub(crate) fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

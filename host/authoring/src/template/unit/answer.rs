@@ -7,7 +7,8 @@ fn unit(settings: &Settings, change: &Change) -> Verdict {
         // more than a restart can say.
         return Verdict::abstain();
     };
-    let switches = |unit: &Unit| (unit.enabled, unit.masked);
+    // A unit file of the configuration's own hides all that the system's says, which is not seen here.
+    let switches = |unit: &Unit| (unit.enabled, unit.masked, unit.contents == Content::Absent);
     // A template such as app@.service is nothing that can be restarted.
     if switches(before) != switches(after) || change.name().contains("@.") {
         return Verdict::abstain();

@@ -19,6 +19,21 @@
     }
 
     #[test]
+    fn a_unit_file_that_takes_the_place_of_the_systems_own_is_left_to_others() {
+        let comes = || {
+            let mut change = test::unit(UNIT, "", "[Unit]\nDescription=a\n");
+            if let State::Unit(unit) = &mut change.before {
+                unit.contents = Content::Absent;
+            }
+            change
+        };
+        assert_eq!(test::verdict::<@TYPE@>(comes()).effect(), None);
+        let mut goes = comes();
+        std::mem::swap(&mut goes.before, &mut goes.after);
+        assert_eq!(test::verdict::<@TYPE@>(goes).effect(), None);
+    }
+
+    #[test]
     fn the_order_of_words_counts_over_the_ends_of_lines() {
         let after = |unit: &str| format!("[Unit]\nDescription=a \\\\\nAfter={unit}\n");
         let change = test::unit(UNIT, &after("one.service"), &after("other.service"));

@@ -116,7 +116,7 @@ fn what_is_not_approved_decides_nothing_and_costs_nothing() {
     assert_eq!((choice.state, choice.deciding), (State::NeedsApproval, Deciding::Nobody));
     assert!(choice.needs_approval.unwrap().contains("file:/**"));
     let choice = choose(&object, &bad(FailureKind::Trap, &["file:/**"]), None, None);
-    assert_eq!(reboots(&choice), [""; 0], "nor if it is broken besides");
+    assert_eq!(choice.deciding, Deciding::Nobody, "nor if it is broken besides");
     let choice = choose(&object, &Attempt::Good(good()), None, Some("unit:a.service"));
     assert_eq!(choice.state, State::NeedsApproval);
     // Nor does a claim count that was never approved.
@@ -130,6 +130,24 @@ fn what_is_not_approved_decides_nothing_and_costs_nothing() {
     let mut mine = decided(None);
     mine.spec.layer = Some(Layer::Admin);
     assert_eq!(choose(&mine, &Attempt::Good(wide), None, None).state, State::Loaded);
+}
+
+#[test]
+fn a_policy_that_is_bad_from_its_first_load_counts_as_one_that_cannot_decide() {
+    let object = decided(None);
+    for claims in [&[][..], &["no claim"], &["file:/etc/app/a"]] {
+        let choice = choose(&object, &bad(FailureKind::Trap, claims), None, None);
+        let said = |mode| choice.decides(mode);
+        assert_eq!(said(Mode::Enforce), "reboots", "{claims:?}");
+        assert_eq!((said(Mode::Shadow), said(Mode::Disabled)), ("nobody", "nobody"), "{claims:?}");
+        let unreadable = choose_unreadable(&object, &[], None);
+        assert_eq!(unreadable.decides(Mode::Enforce), "reboots");
+    }
+    // What would wait for its approval costs nothing, good or bad.
+    let wide = Attempt::Good(version("wide", &["file:/**"]));
+    assert_eq!(choose(&object, &wide, None, None).decides(Mode::Enforce), "nobody");
+    let wide = bad(FailureKind::Trap, &["file:/**"]);
+    assert_eq!(choose(&object, &wide, None, None).decides(Mode::Enforce), "nobody");
 }
 
 #[test]

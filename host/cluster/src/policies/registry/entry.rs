@@ -391,7 +391,7 @@ impl Entry {
 
 /// Whether a failure may be another one at the next try, with the same bytes.
 pub(super) fn may_pass(failure: &Failure) -> bool {
-    // A compiler that was killed from outside looks like one that crashed.
+    // A compiler that the system gave no memory looks like one that crashed.
     use FailureKind::{CompileFailed, CompileTimeout, Deadline, NoRoom, Stack};
     matches!(failure.kind, CompileFailed | CompileTimeout | Deadline | NoRoom | Stack)
 }

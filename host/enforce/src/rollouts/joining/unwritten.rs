@@ -1,6 +1,7 @@
 //! What nodes are told that wait since the API server takes no write by which they would join.
 
 use super::report::What;
+use tread_kube::advice::INSTALL_AGAIN;
 use tread_kube::asking::{CallOutcome, Failed};
 use tread_model::text::one_line_within;
 
@@ -35,7 +36,7 @@ fn refused(failed: &Failed, says: impl FnOnce(&str) -> String) -> Option<What> {
         CallOutcome::Forbidden => {
             format!(
                 "{}. Where these are not the words of a webhook or an admission policy, tread lacks a \
-                 right: tread manifests prints all that it needs",
+                 right: {INSTALL_AGAIN}",
                 says(&words)
             )
         }
@@ -71,7 +72,7 @@ mod tests {
         assert!(text.contains("check spec.nodeTaints of Rollout infra"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
         let (_, text) = says(of_node(&failed(403, "no"), "infra")).unwrap();
-        assert!(text.contains("tread manifests prints all that it needs"), "{text}");
+        assert!(text.ends_with(&format!("tread lacks a right: {INSTALL_AGAIN}")), "{text}");
         let (_, text) = says(of_object(&failed(403, "no"), "the ConfigMap x")).unwrap();
         assert!(text.contains("refuses to write the ConfigMap x of tread's"), "{text}");
         // These pass: the next try may be taken.

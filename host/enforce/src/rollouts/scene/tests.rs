@@ -8,11 +8,13 @@ use crate::rollouts::sightings::Sightings;
 use crate::rollouts::stuck::AllStuck;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};
-use tread_cluster::pools::{ConfigMeta, Configs, Members, Node as Member, Pools};
+use std::time::Duration;
+use tread_cluster::pools::{ConfigMeta, Configs, Members, Node as Member, Pool, Pools};
 use tread_cluster::previews::Cluster;
-use tread_kube::api::{MachineConfigPool, NodeUpdate, RolloutSpec};
+use tread_kube::api::{MachineConfigPool, NodeUpdate, Rollout, RolloutSpec};
 use tread_model::joining::TAINT;
-use tread_model::protocol::{Operation, Slot, Slots, Terms};
+use tread_model::protocol::{Operation, Slot, Slots, Terms, Time};
+use tread_model::rollout::Node;
 
 const ORDERED: Digest = Digest([7; 32]);
 const OPERATION: Operation = Operation(7);
@@ -32,6 +34,7 @@ struct World {
     now: Time,
     /// The Rollout of each pool, where a test does not say another one.
     rollouts: BTreeMap<String, Option<Rollout>>,
+    stuck: AllStuck,
 }
 
 impl World {
@@ -183,7 +186,7 @@ impl World {
             terms: &terms,
             us: "tread/1",
             own_node: None,
-            stuck: &AllStuck::default(),
+            stuck: &self.stuck,
             sightings: &Sightings::default(),
             may_act: &may_act,
             now: self.now,
@@ -287,6 +290,22 @@ fn whoever_takes_a_node_that_is_under_way_is_named_where_it_is_told_how_far_its_
     let words = "1 under way (n: an autoscaler is about to remove it: by the taint \
         karpenter.sh/disrupted)";
     assert!(said.contains(words), "{said}");
+}
+
+#[test]
+fn a_node_at_which_looks_come_to_nothing_is_named_where_it_is_told_how_far_its_pool_is() {
+    let world = World::default().made("worker", "new").node("n", &["worker"]);
+    let mut world = world.ordered("n", "worker", "Reboot", "Waiting");
+    for _ in 0..9 {
+        world.stuck.looks_in_vain("n", "the API server does not answer");
+    }
+    let said = sentence(&world.seen().pools["worker"]);
+    let words = "1 under way (n: looks at it come to nothing, and go on: the API server does not";
+    assert!(said.contains(words), "{said}");
+    // It is brought to its end outside of all pools, too.
+    world.nodes.get_mut("n").unwrap().metadata.labels = None;
+    let said = sentence(&world.seen().pools["worker"]);
+    assert!(said.contains("; looks at it come to nothing"), "{said}");
 }
 
 #[test]
@@ -541,7 +560,12 @@ fn a_cordon_of_an_operation_that_nobody_knows_is_told_of_with_the_way_out() {
 fn no_node_is_alone_beside_one_that_joins() {
     let world = World::default().pool("worker", 1).node("n", &["worker"]);
     assert!(world.seen().is_alone("n"), "there is no other one");
-    assert!(!world.joins("m").seen().is_alone("n"), "its pods wait until that one is in");
+    let world = world.joins("m");
+    assert!(!world.seen().is_alone("n"), "its pods wait until that one is in");
+    assert_eq!(world.seen().joining_for("n"), ["m"], "which is told");
+    let scene = world.node("other", &["worker"]).seen();
+    assert_eq!(scene.joining_for("n"), [""; 0], "they go to the other one");
+    assert_eq!(scene.joining_for("gone"), [""; 0]);
 }
 
 /// A Rollout that brings nodes to their config that have another disk.

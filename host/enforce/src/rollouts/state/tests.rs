@@ -3,6 +3,8 @@ use serde_json::{Value, json};
 
 const TARGET: Digest = Digest([2; 32]);
 const OLD: Digest = Digest([1; 32]);
+/// The MachineConfig of the target.
+const NAME: &str = "rendered-new";
 
 /// An order, by its stage and what it disrupts.
 fn order(stage: &str, disrupts: &str, config: Digest, unwell: bool) -> Value {
@@ -33,11 +35,13 @@ fn update(order: Option<Value>, phase: Option<&str>, current: Option<Digest>) ->
 fn against() -> Against<'static> {
     Against {
         target: TARGET,
+        name: NAME,
         retry_before: None,
         retry: None,
         now: Time::default(),
         lost_after: Duration::from_secs(3600),
         acts_since: Some(Time::default()),
+        unheard_since: None,
         overwrites: false,
         form: FIRST_FORM,
     }
@@ -121,6 +125,42 @@ fn what_failed_for_another_config_or_before_a_retry_is_due_again() {
     let degraded = update(Some(order("Go", "Reboot", TARGET, false)), Some("Degraded"), Some(OLD));
     assert_eq!(retries(&degraded, Some("2026-01-01T00:00:00Z")), None);
     assert_eq!(retries(&degraded, retried), Some("0".repeat(31) + "7"));
+}
+
+#[test]
+fn what_failed_for_a_config_stays_failed_where_a_newer_tread_makes_its_digest_in_another_way() {
+    let (older, another) = (Digest([9; 32]), "rendered-other");
+    let of = |name: &str, (stage, phase): (&str, &str), current| {
+        let mut order = order(stage, "Reboot", older, false);
+        order["config"]["name"] = json!(name);
+        order["escalated"] = json!("2026-01-02T00:00:00.000000Z");
+        update(Some(order), Some(phase), Some(current))
+    };
+    for phase in ["WentBack", "TurnedBack"] {
+        let failed = stands(&of(NAME, ("Closed", phase), OLD), None);
+        assert_eq!((failed.state, failed.step_failed), (State::Failed, true), "{phase}");
+        assert_eq!((failed.went_back, failed.is_well), (phase == "WentBack", true), "{phase}");
+        let due = stands(&of(another, ("Closed", phase), OLD), None);
+        assert_eq!((due.state, due.step_failed), (State::Due(Disrupts::Softly), false), "{phase}");
+    }
+    // Its step failed, and it booted to get there: its agent has said so by the new digest.
+    let booted = stands(&of(NAME, ("Closed", "Done"), TARGET), None);
+    assert_eq!((booted.state, booted.step_failed), (State::Updated, true));
+    assert!(!stands(&of(another, ("Closed", "Done"), TARGET), None).step_failed);
+    // All of its attempts are used up.
+    let retry = Retry { attempts: 2, first_after: Duration::from_secs(600) };
+    let now = time("2027-01-01T00:00:00Z".parse().unwrap()).unwrap();
+    let degraded = |name: &str| {
+        let mut update = of(name, ("Go", "Degraded"), OLD);
+        let order = update.spec.order.as_mut().unwrap();
+        (order.tried, order.retries) = (2, Some("0".repeat(31) + "6"));
+        order.failed_at = serde_json::from_value(json!("2026-01-01T00:00:00.000000Z")).unwrap();
+        let by_itself = Against { retry: Some(retry), now, ..against() };
+        standing(Some(&update), by_itself, |_| Planned::NotYet)
+    };
+    let given_up = degraded(NAME);
+    assert_eq!((given_up.state, given_up.again, given_up.unwell), (State::Failed, None, true));
+    assert_eq!(degraded(another).state, State::Due(Disrupts::Reboot), "nothing of it was tried");
 }
 
 #[test]
@@ -390,8 +430,11 @@ fn what_an_agent_says_at_length_is_repeated_in_short() {
     let mut update = update(None, None, None);
     update.status.as_mut().unwrap().message = Some("ä\n".repeat(700_000));
     let why = stands(&update, None).not_yet.unwrap();
-    assert!(why.starts_with("it has none of its config: ä") && why.ends_with('…'), "{why}");
-    assert!(why.len() <= 1024 + "it has none of its config: ".len(), "{}", why.len());
+    assert!(why.starts_with(&format!("{HAS_NONE}: ä")) && why.ends_with('…'), "{why}");
+    assert!(why.len() <= 1024 + ": ".len() + HAS_NONE.len(), "{}", why.len());
+    for part in ["it has none of its config", "newNodes: Overwrite in its Rollout"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
 }
 
 #[test]
@@ -494,7 +537,7 @@ fn an_agent_is_waited_for_as_long_as_nobody_may_act_on_its_node_or_since_somebod
         let standing = standing(Some(update), against, |_| Planned::NotYet);
         assert_eq!(standing.state == State::Failed, standing.lost.is_some());
         // Nobody retries it where it is in no pool.
-        let outside = is_lost(Some(update), (now, against.lost_after), acts_since);
+        let outside = is_lost(Some(update), (now, against.lost_after), (acts_since, None));
         assert!(outside == standing.lost.is_some() || retry.is_some());
         standing.lost.is_some()
     };
@@ -512,4 +555,32 @@ fn an_agent_is_waited_for_as_long_as_nobody_may_act_on_its_node_or_since_somebod
         assert!(failed(&said, acts_since, None), "{acts_since:?}");
         assert!(!failed(&said, acts_since, Some("2026-01-02T05:00:01Z")), "{acts_since:?}");
     }
+}
+
+#[test]
+fn a_node_of_which_nothing_is_heard_is_lost_also_for_a_leader_that_comes_from_an_older_version() {
+    let at = |text: &str| time(text.parse().unwrap()).unwrap();
+    let mut order = order("Go", "Reboot", TARGET, false);
+    order["goSince"] = json!("2026-01-02T00:00:00.000000Z");
+    // That version did not say of it that it is lost.
+    let update = update(Some(order), Some("Begun"), Some(OLD));
+    let now = at("2026-01-02T06:00:00Z");
+    let is_gone = |acts_since: Option<&str>, unheard_since: Option<&str>, retry: Option<&str>| {
+        let retry = retry.map(|at| At(at.parse().unwrap()));
+        let (acts_since, unheard_since) = (acts_since.map(at), unheard_since.map(at));
+        let retry_before = retry.as_ref();
+        let against = Against { now, acts_since, unheard_since, retry_before, ..against() };
+        let standing = standing(Some(&update), against, |_| Planned::NotYet);
+        assert_eq!(standing.state == State::Failed, standing.lost.is_some());
+        let since = (acts_since, unheard_since);
+        let outside = is_lost(Some(&update), (now, against.lost_after), since);
+        assert!(outside == standing.lost.is_some() || retry_before.is_some());
+        standing.lost.is_some()
+    };
+    let (leads_since, long_ago) = (Some("2026-01-02T05:55:00Z"), Some("2026-01-02T00:10:00Z"));
+    assert!(is_gone(leads_since, long_ago, None));
+    assert!(!is_gone(leads_since, None, None), "it may wait for a permit");
+    assert!(!is_gone(leads_since, Some("2026-01-02T05:30:00Z"), None), "not for long");
+    assert!(!is_gone(None, long_ago, None), "nobody may act on it");
+    assert!(!is_gone(leads_since, long_ago, Some("2026-01-02T05:30:00Z")), "it is retried");
 }

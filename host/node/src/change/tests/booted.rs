@@ -82,6 +82,26 @@ fn what_a_machine_did_not_boot_with_is_adopted_as_always() {
 }
 
 #[test]
+fn a_machine_has_what_it_booted_with_also_where_an_older_tread_made_the_digest() {
+    let adopts = |name: &str| {
+        let mut config = config(&[]);
+        let bed = boots(&config, false);
+        let older = Booted::with("infra", "rendered-infra", Digest([7; 32])).joins(KUBELET, false);
+        bed.file(BOOTED, &serde_json::to_string(&older).unwrap());
+        bed.file("/etc/a", "by hand");
+        config.0[0].name = name.to_owned();
+        let found = bed.adopt(config, Adopt::Ask);
+        found.map(|found| (found.len(), drifted(&bed))).map_err(|error| error.to_string())
+    };
+    assert_eq!(adopts("rendered-infra.json"), Ok((1, vec!["/etc/a".to_owned()])));
+    // A file that somebody names is no config of a name, and another config is another one.
+    for name in ["config.yaml", "rendered-infra.yaml", "/root/rendered-infra.json", "other.json"] {
+        let error = adopts(name).unwrap_err();
+        assert!(error.contains("/etc/a (its contents differ)"), "{name}: {error}");
+    }
+}
+
+#[test]
 fn only_the_lines_of_the_claim_are_no_drift() {
     let served = with_claim(KUBELETS, CLAIM).unwrap();
     for changed in [

@@ -95,6 +95,48 @@ fn a_mount_that_is_not_there_keeps_nothing_else_from_settling_and_is_settled_onc
 }
 
 #[test]
+fn that_all_is_staged_is_read_as_an_older_version_wrote_it() {
+    let notes = log::read(b"{\"is\":\"staged\"}\n{\"is\":\"staged\",\"etc\":7}\n").unwrap();
+    assert_eq!(notes, [Note::Staged { etc: None }, Note::Staged { etc: Some(7) }]);
+}
+
+#[test]
+fn what_waits_for_a_boot_keeps_what_it_staged_on_a_mount_on_which_the_next_one_stages() {
+    let (bed, _home) = two_mounts();
+    assert!(write_both(&bed, Arc::new(crate::tree::Unwatched)));
+    let journal = Journal::open(&bed.tree()).unwrap();
+    journal.note(&Note::Waits { boot: "this".to_owned() }).unwrap();
+    let targets = vec![file("/home/core/changed", "next")];
+    let mut next = prepare(&bed.tree(), "2", targets, &no_label).unwrap();
+    next.record.order = serde_json::json!({"steps": []});
+    next.record.takes_along = Some("1".to_owned());
+    let staged = journal.stage(&next.record, &next.new).unwrap();
+    assert_eq!(bed.names("/home"), [".tread-1", ".tread-2", "core"]);
+    let placed = journal.place_if(&next.record, &staged, || false);
+    assert!(matches!(placed, Err(JournalError::Ended)), "{placed:?}");
+    assert_eq!(bed.names("/home"), [".tread-1", "core"]);
+    journal.take_back("it was not well", false).unwrap();
+    assert_eq!(bed.text("/home/core/changed").as_deref(), Some("old"));
+}
+
+#[test]
+fn a_name_right_below_a_mount_that_is_not_there_is_none_that_was_seen_to_have_to_go_back() {
+    let (bed, home) = two_mounts();
+    bed.file("/home/removed", "old");
+    let targets = vec![absent("/home/removed")];
+    let mut ready = prepare(&bed.tree(), "1", targets, &no_label).unwrap();
+    ready.record.order = serde_json::json!({"steps": []});
+    assert!(write_ready(&bed, &ready, Arc::new(crate::tree::Unwatched)));
+    let back = Note::Back { because: "it was cut off".to_owned(), by_units: true };
+    Journal::open(&bed.tree()).unwrap().note(&back).unwrap();
+    assert!(has_to_go_back(&bed.tree()).unwrap());
+    home.unmount();
+    assert!(!has_to_go_back(&bed.tree()).unwrap(), "nobody sees what is there");
+    home.mount();
+    assert!(has_to_go_back(&bed.tree()).unwrap());
+}
+
+#[test]
 fn an_operation_whose_mount_is_gone_for_good_is_given_up() {
     let (bed, home) = two_mounts();
     assert!(write_both(&bed, Arc::new(crate::tree::Unwatched)));
@@ -215,6 +257,31 @@ fn a_disk_that_is_full_from_any_moment_on_leaves_one_whole_state_and_nothing_els
         if written { forwards += 1 } else { backs += 1 }
     }
     assert!(backs > 20 && forwards > 0, "{backs} back, {forwards} forward");
+}
+
+#[test]
+fn a_disk_that_is_full_from_any_moment_of_the_next_one_on_loses_nothing_of_what_waits_for_a_boot() {
+    let whole = Cut::never();
+    let bed = beside::waiting();
+    assert!(write_ready(&bed, &beside::next(&bed), whole.clone()));
+    let (mut again, mut along) = (0, 0);
+    for at in 0..whole.seen() {
+        let bed = beside::waiting();
+        let waits = bed.snapshot();
+        let log = bed.path(&format!("{STATE}/operation/log"));
+        let full = Arc::new(FullFrom { at, seen: AtomicUsize::new(0), log });
+        let written = write_ready(&bed, &beside::next(&bed), full.clone());
+        // The disk stays full.
+        let journal = Journal::open(&bed.witnessed(full)).unwrap();
+        journal.settle().unwrap();
+        let standing = journal.standing().unwrap().unwrap();
+        assert_eq!(standing.record.id, if written { "2" } else { "1" }, "at {at}");
+        assert!(written || (standing.waits() && bed.snapshot() == waits), "at {at}");
+        journal.finish().unwrap();
+        assert_eq!(bed.names(STATE), ["lock"], "at {at}");
+        if written { along += 1 } else { again += 1 }
+    }
+    assert!(again > 20 && along > 0, "{again} again, {along} along");
 }
 
 #[test]

@@ -198,6 +198,55 @@ fn what_is_taken_back_in_another_image_is_what_the_config_before_had() {
 }
 
 #[test]
+fn what_was_never_committed_goes_back_in_another_image_and_puts_nothing_back_that_it_held() {
+    let killed = |at: usize| {
+        let bed = Bed::new();
+        bed.folder(STATE);
+        bed.file("/etc/changed.conf", "mine");
+        bed.file("/usr/etc/changed.conf", "old");
+        for etc in ["/etc", "/usr/etc"] {
+            bed.file(&format!("{etc}/set.conf"), "old");
+        }
+        let changes = vec![file("/etc/changed.conf", "old")];
+        let mut ready = prepare(&bed.tree(), "1", changes, &no_label).unwrap();
+        let set = vec![file("/etc/changed.conf", "old"), file("/etc/set.conf", "old")];
+        hold(&bed.tree(), &mut ready, of_config(set), &no_label).unwrap();
+        ready.record.order = serde_json::json!({"steps": []});
+        let cut = Cut::at(at);
+        write_ready(&bed, &ready, cut.clone());
+        (bed, cut.seen())
+    };
+    let (_, whole) = killed(usize::MAX);
+    let mut had_changed = 0;
+    for at in 0..whole {
+        let (bed, _) = killed(at);
+        let journal = Journal::open(&bed.tree()).unwrap();
+        if journal.standing().unwrap().is_none_or(|it| it.was_committed()) {
+            continue;
+        }
+        // As where its stage is in /etc, which goes along into that of another image.
+        journal.note(&Note::Staged { etc: etc(&bed.tree()) }).unwrap();
+        copy(&bed.path("/etc"), &bed.path("/other"));
+        bed.file("/usr/etc/changed.conf", "new");
+        if bed.text("/etc/changed.conf").as_deref() == Some("old") {
+            bed.file("/other/changed.conf", "new");
+            had_changed += 1;
+        }
+        for etc in ["/other", "/usr/etc"] {
+            bed.file(&format!("{etc}/set.conf"), "new");
+        }
+        std::fs::remove_dir_all(bed.path("/etc")).unwrap();
+        std::fs::rename(bed.path("/other"), bed.path("/etc")).unwrap();
+        let settled = journal.settle().unwrap().unwrap();
+        assert_eq!((settled.direction, settled.left), (Direction::Undone, Vec::new()), "at {at}");
+        assert_eq!(bed.text("/etc/changed.conf").as_deref(), Some("mine"), "at {at}");
+        assert_eq!(bed.text("/etc/set.conf").as_deref(), Some("new"), "at {at}: no config sets it");
+        assert_eq!(bed.names(STATE), ["lock"], "at {at}");
+    }
+    assert!(had_changed > 0);
+}
+
+#[test]
 fn only_what_is_of_the_etc_of_the_deployment_and_as_it_was_looked_at_is_held() {
     let bed = Bed::new();
     bed.folder(STATE);

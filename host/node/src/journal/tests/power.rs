@@ -1,7 +1,7 @@
 //! The power fails: whatever was not synced may be on the disk, or not.
 
 use super::disk::{self, Bed, Recorded, Recorder};
-use super::{Journal, bed, both_states, settle, write};
+use super::{Journal, bed, beside, both_states, settle, write, write_ready};
 use crate::tree::{Syscall, Witness};
 use proptest::prelude::*;
 use std::fs;
@@ -135,6 +135,32 @@ fn when_the_power_fails_at_the_end_of_an_operation_it_is_not_taken_back() {
             settle(&bed);
             let found = bed.snapshot();
             prop_assert!(found == new, "at {}: {}", at, disk::difference(&new, &new, &found));
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn when_the_power_fails_during_the_next_one_what_waits_for_a_boot_stands_again_or_goes_along() {
+    let (_, waits) = both_states();
+    let recorder = Arc::new(Recorder::default());
+    let bed = beside::waiting_with(recorder.clone());
+    let before = recorder.all().len();
+    assert!(write_ready(&bed, &beside::next(&bed), recorder.clone()));
+    let (new, done) = (bed.snapshot(), recorder.all());
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 1_000,
+        ..ProptestConfig::default()
+    });
+    let chances = proptest::collection::vec(any::<bool>(), 200);
+    runner
+        .run(&(before..=done.len(), chances), |(at, chances)| {
+            let mut chances = chances.into_iter().cycle();
+            let bed = replayed(&done[..at], before, || chances.next().unwrap());
+            let is_next = beside::stands(&bed).record.id == "2";
+            let (there, found) = (if is_next { &new } else { &waits }, bed.snapshot());
+            let differs = || disk::difference(&waits, &new, &found);
+            prop_assert!(found == *there, "at {}, next: {}: {}", at, is_next, differs());
             Ok(())
         })
         .unwrap();

@@ -111,7 +111,7 @@ fn the_service_follows_adoption_drift_and_what_is_mended() {
     let bed = bed();
     beside(&bed.tree(), QUICK, async || {
         let waiting = report(&bed, |it| it.state == State::Waiting).await;
-        assert!(waiting.message.contains("tread node adopt"), "{waiting:?}");
+        assert!(waiting.message.contains("tread node adopt --config CONFIG"), "{waiting:?}");
         adopted(&bed, &config("one"));
         let clean = report(&bed, |it| it.state == State::Watching).await;
         assert!(clean.count == 0 && clean.checked.is_some(), "{clean:?}");
@@ -133,10 +133,10 @@ fn what_kept_the_service_from_watching_is_asked_again_at_each_full_check() {
     let bed = bed();
     adopted(&bed, &config("one"));
     let tree = bed.tree();
-    let asked = Cell::new(0);
-    let host = || match asked.replace(asked.get() + 1) {
-        0 => Err("its users cannot be read".to_owned()),
-        _ => {
+    let is_mended = Cell::new(false);
+    let host = || match is_mended.get() {
+        false => Err("its users cannot be read".to_owned()),
+        true => {
             let host = ThisHost::read(&tree, false).map_err(|error| error.to_string())?;
             Ok(Box::new(host) as Box<dyn Host>)
         }
@@ -148,6 +148,7 @@ fn what_kept_the_service_from_watching_is_asked_again_at_each_full_check() {
         let told = async {
             let waiting = report(&bed, |it| it.state == State::Waiting).await;
             assert!(waiting.message.contains("its users cannot be read"), "{waiting:?}");
+            is_mended.set(true);
             report(&bed, |it| it.state == State::Watching).await;
         };
         tokio::select! {

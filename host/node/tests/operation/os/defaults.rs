@@ -3,6 +3,7 @@
 
 use super::by_itself::{TREAD, is_proved, put, started, tread};
 use super::{NEW, OLD, Os, PLANNED, host};
+use crate::away::KilledAfter;
 use crate::node::{config_with, plan};
 use tread_node::documents::Documents;
 use tread_node::operation::{Ended, OperationError};
@@ -131,4 +132,28 @@ fn a_new_image_that_ships_the_same_costs_no_boot_more() {
     assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
     assert_eq!(files(&os), has(["old", "old", "old", "old"]));
     assert_eq!(os.bed.machine.boots().len(), 2);
+}
+
+#[test]
+fn names_that_came_mixed_into_the_etc_of_what_waited_are_put_back_and_read_by_one_more_boot() {
+    let os = Os::of(host_of_images(&["rpm-ostree"]), &config("one", OLD, &[]));
+    let waits = os.bed.carry_out_as_admin(&config("two", NEW, &[]), &crate::reload());
+    assert_eq!(waits.unwrap(), Ended::WaitsForBoot);
+    let three = config("three", NEW, &[("set.conf", "old")]);
+    let killed = KilledAfter::of("/etc/a.conf");
+    os.bed.carry_out_watched(&three, &PLANNED, killed).unwrap_err();
+    // A boot in order makes the next /etc of what is there.
+    os.bed.reboot();
+    assert!(os.booted().starts_with(NEW), "{}", os.booted());
+    assert_eq!(os.file(), "three");
+    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
+    os.bed.boot();
+    let Ended::WentBack { because } = os.bed.go_on().unwrap() else { panic!("not back") };
+    assert!(because.contains("came up with some of the new ones"), "{because}");
+    // What waited has its boot, and is proved.
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    assert!(os.booted().starts_with(NEW), "{}", os.booted());
+    let set = os.bed.text("/etc/set.conf");
+    assert_eq!((os.file().as_str(), set.as_deref()), ("two", Some("new")), "no config sets it");
+    assert_eq!(os.bed.machine.boots().len(), 3);
 }

@@ -2,6 +2,7 @@
 
 use super::defaults::host_of_images;
 use super::{NEW, OLD, Os, PLANNED, config, host, with_a_pinned_one};
+use crate::away::KilledAfter;
 use crate::crashes::Runs;
 use crate::cut::Cut;
 use std::time::Duration;
@@ -219,6 +220,37 @@ fn a_node_that_boots_into_an_older_deployment_of_the_same_image_is_told_so() {
 }
 
 #[test]
+fn a_write_that_was_cut_short_in_another_deployment_is_told_so_and_settled_once_that_is_back() {
+    let os = Os::of(host_of_images(&["rpm-ostree"]), &config("one", OLD, &[]));
+    let with = |word: &str| config(word, OLD, &["nosmt"]);
+    assert_eq!(os.bed.until_it_boots(&with("one"), &PLANNED), End::Reboot);
+    os.bed.boot();
+    assert_eq!(os.bed.go_on().unwrap(), Ended::Done);
+    // In both deployments the file is as it was before.
+    let killed = KilledAfter::of("/etc/a.conf");
+    os.bed.carry_out_watched(&with("two"), &PLANNED, killed).unwrap_err();
+    assert_eq!(os.file(), "two");
+    os.bed.machine.cut_power().unwrap();
+    let usual = os.boots_first("os-0.0\n");
+    os.bed.boot();
+    let Ended::Degraded { because } = os.bed.go_on().unwrap() else { panic!("not told") };
+    assert!(because.contains("booted into another deployment"), "{because}");
+    assert!(because.contains("/etc/.tread-1 is not there; boot into that one"), "{because}");
+    assert!(!because.contains("mount"), "{because}");
+    assert_eq!(os.file(), "one", "nothing is written there");
+
+    os.bed.machine.cut_power().unwrap();
+    os.boots_first(&usual);
+    os.bed.boot();
+    // It has read the new file.
+    assert_eq!(os.bed.until_it_boots_again(), End::Reboot);
+    os.bed.boot();
+    assert!(matches!(os.bed.go_on().unwrap(), Ended::WentBack { .. }));
+    assert_eq!(os.file(), "one");
+    assert_eq!(os.booted(), format!("{OLD} root=UUID=1 ro quiet nosmt"));
+}
+
+#[test]
 fn a_node_whose_old_deployment_somebody_chose_in_the_boot_menu_goes_back_to_it_for_good() {
     for (tool, has_arguments, is_alone) in [
         ("rpm-ostree", false, true),
@@ -265,7 +297,12 @@ fn killed_at_any_moment_before_the_boot_what_is_staged_belongs_to_what_is_on_the
     for at in runs.spread(moments) {
         let killed = os.bed.carry_out_as_admin_watched(&argument(next), Cut::at(at));
         assert!(!matches!(killed, Err(OperationError::Order(_))), "killed at {at}: {killed:?}");
-        let ended = os.bed.go_on().unwrap();
+        let mut ended = os.bed.go_on().unwrap();
+        if matches!(ended, Ended::WentBack { .. }) {
+            // What waited for its boot before does so again.
+            ended = os.bed.go_on().unwrap();
+        }
+        assert_eq!(ended, Ended::WaitsForBoot, "killed at {at}");
         let has = os.file();
         assert!(has == there || has == next, "killed at {at}: {has}");
         if has == next {

@@ -1,7 +1,7 @@
 //! What an admin writes into the spec of a Rollout.
 
 use crate::cluster::connect::Cluster;
-use crate::cluster::rollouts::{clock, open_order, phase, updates};
+use crate::cluster::rollouts::{clock, has_failed_for, open_order, updates};
 use anyhow::{Result, anyhow};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use tread_console::exit::unless_nobody_reads;
 use tread_console::print::{line, warn};
-use tread_kube::api::node_update::UpdatePhase;
 use tread_kube::api::{NodeUpdate, Rollout};
 use tread_kube::asking::{Call, CallOutcome, Failed, ask};
 use tread_kube::dated::{shown, time, timestamp};
@@ -64,7 +63,7 @@ async fn made(
             patch(cluster, pool, json!({"paused": false})).await?;
             writeln!(out, "{pool_words} goes on")?;
         }
-        Request::Retry => retry(out, cluster, pool, was_paused).await?,
+        Request::Retry => retry(out, cluster, (pool, there.get(pool)), was_paused).await?,
     }
     Ok(())
 }
@@ -85,7 +84,12 @@ async fn under_way(out: &mut impl Write, cluster: &Cluster, pool: &str) -> Resul
     }
 }
 
-async fn retry(out: &mut impl Write, cluster: &Cluster, pool: &str, is_paused: bool) -> Result<()> {
+async fn retry(
+    out: &mut impl Write,
+    cluster: &Cluster,
+    (pool, before): (&str, Option<&Rollout>),
+    is_paused: bool,
+) -> Result<()> {
     let now = clock(cluster).await?.asked();
     patch(cluster, pool, json!({"retryFailedBefore": timestamp(now)})).await?;
     let pool_words = line(pool);
@@ -97,7 +101,7 @@ async fn retry(out: &mut impl Write, cluster: &Cluster, pool: &str, is_paused: b
     )?;
     // That stands, whoever may see which ones these are.
     let (before, ahead) = match updates(cluster).await {
-        Ok(updates) => failed(&updates, pool, now),
+        Ok(updates) => failed(&updates, (pool, before), now),
         Err(error) => {
             warn(&format!("which ones is not known: {error}"));
             Default::default()
@@ -121,12 +125,12 @@ async fn retry(out: &mut impl Write, cluster: &Cluster, pool: &str, is_paused: b
 /// Nodes of a pool that failed before a time, and those that say that it was later, with when.
 fn failed(
     updates: &BTreeMap<String, NodeUpdate>,
-    pool: &str,
+    (pool, rollout): (&str, Option<&Rollout>),
     now: Time,
 ) -> (Vec<String>, Vec<(String, String)>) {
     let (mut before, mut ahead) = (Vec::new(), Vec::new());
     for (name, update) in updates.iter().filter(|(_, it)| it.spec.pool == pool) {
-        if !matches!(phase(update), Some(UpdatePhase::Degraded | UpdatePhase::WentBack)) {
+        if !rollout.is_some_and(|rollout| has_failed_for(update, rollout, now)) {
             continue;
         }
         match update.failed_at(now).and_then(time) {

@@ -1,14 +1,17 @@
 //! How far rollouts are, for a person and for a script.
 
-use crate::cluster::rollouts::{Known, chosen, has_failed, open_order, phase_word};
+use crate::cluster::rollouts::{Known, chosen, has_failed_for, open_order, phase_word};
 use crate::render::output::ListOutput;
 use anyhow::Result;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use tread_console::print::{json, line, yaml};
 use tread_console::table;
 use tread_kube::api::rollout::{DrainingNode, NAMED, RolloutStatus};
 use tread_kube::api::{NodeUpdate, Rollout};
+use tread_kube::dated::time;
+use tread_model::protocol::Time;
 use tread_model::text::listed;
 
 const HEADS: [&str; 8] =
@@ -99,8 +102,9 @@ fn describe(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) 
     if rollout.spec.paused {
         writeln!(out, "  paused: no node is begun; `tread rollout resume {pool}` goes on")?;
     }
+    let now = time(Timestamp::now()).unwrap_or_default();
     for (node, update) in known.updates.iter().filter(|(_, it)| it.spec.pool == name) {
-        describe_node(out, node, update)?;
+        describe_node(out, (node, update), rollout, now)?;
     }
     if failed > 0 {
         writeln!(out, "  once you saw why: `tread rollout retry {pool}` begins them again")?;
@@ -136,8 +140,13 @@ fn describe(out: &mut impl Write, known: &Known, name: &str, rollout: &Rollout) 
 }
 
 /// One that is under way, or failed.
-fn describe_node(out: &mut impl Write, node: &str, update: &NodeUpdate) -> io::Result<()> {
-    let has_failed = has_failed(update);
+fn describe_node(
+    out: &mut impl Write,
+    (node, update): (&str, &NodeUpdate),
+    rollout: &Rollout,
+    now: Time,
+) -> io::Result<()> {
+    let has_failed = has_failed_for(update, rollout, now);
     if open_order(update).is_none() && !has_failed {
         return Ok(());
     }

@@ -13,6 +13,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tread_console::exit::{Exit, unless_nobody_reads};
 use tread_console::print::line;
+use tread_kube::api::NodeUpdate;
+use tread_kube::api::node_update::{UpdateDisrupts, UpdateOrder};
 use tread_kube::asking::PATIENCE;
 
 /// Something that is not over.
@@ -92,7 +94,7 @@ const UNKNOWN: &str = "the time is over, and the cluster has not said yet what i
 
 /// What is to be done about nodes that failed.
 const KEEP_THEIR_CORDON: &str = "nodes that failed keep their cordon, since nobody knows whether they are well: \
-    mend each, then `kubectl uncordon NODE`";
+    mend each, then `kubectl uncordon NODE`; once tread has seen that, stop ends with 0";
 
 /// What comes of it; None: the time is over.
 async fn before<T>(deadline: Option<Instant>, what: impl Future<Output = T>) -> Option<T> {
@@ -151,7 +153,10 @@ fn left(known: &Known, asked: &Asked<'_>) -> Vec<Left> {
     let failed = |node: &str| known.updates.get(node).is_some_and(has_failed);
     for (node, update) in known.updates.iter().filter(|(node, _)| is_asked(node)) {
         if failed(node) {
-            add(format!("{}: {}", line(node), doing(update)), How::Failed);
+            // Whoever mended one that was drained has uncordoned it.
+            if !is_drained(update) || known.cordons.contains_key(node) {
+                add(format!("{}: {}", line(node), doing(update)), How::Failed);
+            }
         } else if open_order(update).is_some() {
             add(format!("{}: {}", line(node), doing(update)), How::GoesOn);
         }
@@ -181,6 +186,13 @@ fn left(known: &Known, asked: &Asked<'_>) -> Vec<Left> {
         add(line(unknown), How::Unknown);
     }
     left
+}
+
+/// Whether its order drains the node.
+fn is_drained(update: &NodeUpdate) -> bool {
+    let drains =
+        |it: &UpdateOrder| matches!(it.disrupts, UpdateDisrupts::Drain | UpdateDisrupts::Reboot);
+    update.spec.order.as_ref().is_some_and(drains)
 }
 
 /// The nodes whose Leases are tread's.
@@ -256,11 +268,19 @@ mod tests {
         assert_eq!(how(&known(1, "Closed", "Done"), "worker", false), [How::GoesOn], "not seen");
         assert_eq!(how(&known(2, "Go", "Begun"), "worker", false), [How::GoesOn]);
         assert_eq!(how(&known(2, "Go", "Begun"), "infra", false), [], "of another pool");
-        assert_eq!(how(&known(2, "Go", "Degraded"), "worker", false), [How::Failed]);
         // A node that failed keeps its cordon: that is not waited for.
-        let mut failed = known(2, "Closed", "Degraded");
-        failed.cordons.insert("a".to_owned(), "1".to_owned());
-        assert_eq!(how(&failed, "worker", false), [How::Failed]);
+        for stage in ["Go", "Closed"] {
+            let mut failed = known(2, stage, "Degraded");
+            failed.cordons.insert("a".to_owned(), "1".to_owned());
+            assert_eq!(how(&failed, "worker", false), [How::Failed]);
+            // Somebody mended it, and uncordoned it.
+            failed.cordons.clear();
+            assert_eq!(how(&failed, "worker", false), []);
+            // That nobody cordoned it says nothing where it was not drained.
+            let order = failed.updates.get_mut("a").unwrap().spec.order.as_mut().unwrap();
+            order.disrupts = UpdateDisrupts::Softly;
+            assert_eq!(how(&failed, "worker", false), [How::Failed]);
+        }
         let mut hidden = known(2, "Closed", "Done");
         hidden.unreadable.insert("b".to_owned());
         hidden.unknown.push("leases: forbidden".to_owned());
@@ -273,6 +293,7 @@ mod tests {
         begins.slots_unread = Some("the slots cannot be read".to_owned());
         assert_eq!(how(&begins, "worker", false), [How::GoesOn, How::Unknown]);
         let mut keeps = known(2, "Closed", "Degraded");
+        keeps.cordons.insert("a".to_owned(), "1".to_owned());
         keeps.slots.insert("a".to_owned(), "worker".to_owned());
         assert_eq!(how(&keeps, "worker", false), [How::Failed]);
         // Of a node without a NodeUpdate it is not known in which pool it is.

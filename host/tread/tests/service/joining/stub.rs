@@ -1,10 +1,11 @@
 //! What a machine has as its user data, and what it gets by it.
 
 use super::cluster::KUBELET;
+use axum::http::Request;
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::Value;
-use tread_test_bed::eventually;
+use tread_test_bed::{answered, eventually};
 
 /// What a machine has as its user data.
 pub(super) struct Stub {
@@ -48,21 +49,27 @@ impl Stub {
         Client::try_from(config).unwrap()
     }
 
-    /// Asks as Ignition does, by the authority of the stub alone.
+    /// Asks as Ignition does, by the authority of the stub alone: again where a connection ends
+    /// without an answer. On a busy machine a request is sent too late for the service.
     pub(super) async fn asks(&self, method: &str, accept: &str, token: &str) -> Answer {
+        let client = self.client();
+        let ask = async || client.send(self.request(method, accept, token)).await;
+        let response = answered(ask).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect_bytes().await.unwrap();
+        Answer { status, body: String::from_utf8(body.to_vec()).unwrap() }
+    }
+
+    fn request(&self, method: &str, accept: &str, token: &str) -> Request<Body> {
         let path = format!("/{}", self.url.splitn(4, '/').nth(3).unwrap());
-        let mut request = axum::http::Request::builder().method(method).uri(path);
+        let mut request = Request::builder().method(method).uri(path);
         if !accept.is_empty() {
             request = request.header("Accept", accept);
         }
         if !token.is_empty() {
             request = request.header(self.header.0.as_str(), token);
         }
-        let request = request.body(Body::empty()).unwrap();
-        let response = self.client().send(request).await.unwrap();
-        let status = response.status().as_u16();
-        let body = response.into_body().collect_bytes().await.unwrap();
-        Answer { status, body: String::from_utf8(body.to_vec()).unwrap() }
+        request.body(Body::empty()).unwrap()
     }
 
     /// The config that a machine boots with, once there is one.
