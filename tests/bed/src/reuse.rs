@@ -7,7 +7,8 @@ use std::thread;
 
 use anyhow::Result;
 
-use crate::{ControlPlane, Options};
+use crate::supervisor::Signal;
+use crate::{ControlPlane, Options, Part};
 
 /// Each takes half a gigabyte of memory.
 const KEPT: usize = 3;
@@ -31,7 +32,7 @@ fn used() -> MutexGuard<'static, Used> {
 pub(crate) fn take_or_start(options: Options) -> Result<ControlPlane> {
     while let Some(plane) = take(&options) {
         // Once more: something that had outlived its test might have written meanwhile.
-        if put_back(&plane) && plane.start_others().is_ok() {
+        if rests(&plane, false) && put_back(&plane) && plane.start_others().is_ok() {
             plane.hurt.store(false, Ordering::Relaxed);
             return Ok(plane);
         }
@@ -57,7 +58,7 @@ fn take(options: &Options) -> Option<ControlPlane> {
 pub(crate) fn give_back(plane: ControlPlane) {
     used().returning.push(plane.options.clone());
     thread::spawn(move || {
-        let good = put_back(&plane);
+        let good = put_back(&plane) && rests(&plane, true);
         let mut used = used();
         if let Some(at) = used.returning.iter().position(|options| *options == plane.options) {
             used.returning.swap_remove(at);
@@ -73,6 +74,16 @@ pub(crate) fn give_back(plane: ControlPlane) {
         RETURNED.notify_all();
         drop(left);
     });
+}
+
+/// Whether it takes processor time meanwhile: even one that nobody asks takes some, and there are as
+/// many as tests that run at a time, and more.
+fn rests(plane: &ControlPlane, rests: bool) -> bool {
+    let (signal, parts) = match rests {
+        true => (Signal::Stop, [Part::ApiServer, Part::Etcd]),
+        false => (Signal::Continue, [Part::Etcd, Part::ApiServer]),
+    };
+    parts.into_iter().all(|part| plane.supervisor.signal(part.name(), signal).is_ok())
 }
 
 fn put_back(plane: &ControlPlane) -> bool {
