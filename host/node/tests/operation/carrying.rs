@@ -15,7 +15,7 @@ use tread_node::operation::{Ended, Node, OperationError, Patience};
 use tread_node::os::Wish;
 use tread_node::permits::{Act, NoPermit, Permit, Permits};
 use tread_node::progress::{Progress, Reporter, StepState};
-use tread_node::systemd::{Limits, Manager, Reboot, boot_id_of};
+use tread_node::systemd::{Limits, Manager, Reboot};
 use tread_node::tree::{Unwatched, Witness};
 use tread_test_machine::End;
 
@@ -343,13 +343,6 @@ impl Bed {
         let journal = Journal::open(&self.tree(Arc::new(Unwatched))).unwrap();
         let note = Note::Back { because: "it was cut off".to_owned(), by_units: true };
         journal.note(&note).unwrap();
-    }
-
-    /// As what only a boot brings into effect that somebody else is to cause.
-    pub(crate) fn waits_for_a_boot(&self) {
-        let tree = self.tree(Arc::new(Unwatched));
-        let boot = boot_id_of(&tree).unwrap();
-        Journal::open(&tree).unwrap().note(&Note::Waits { boot }).unwrap();
     }
 
     /// As [`Bed::go_on`], where nobody answers in the place of systemd.

@@ -1,13 +1,10 @@
 //! The power is cut in the middle of a write: the next boot finds some names old and others new.
 
 use crate::away::KilledAfter;
-use crate::node::{Bed, config, config_with, unit_with};
+use crate::node::{Bed, config, unit_with};
 use crate::{reload, watched};
-use std::sync::Arc;
 use tread_model::plan::Step;
 use tread_node::operation::{Ended, OperationError};
-use tread_node::progress::{Phase, Progress};
-use tread_node::tree::Unwatched;
 use tread_test_machine::{End, Machine};
 
 const BOOT: [Step; 4] = [Step::Drain, Step::Write, Step::Reboot, Step::Uncordon];
@@ -98,40 +95,4 @@ fn a_node_that_went_down_on_its_way_back_by_units_boots_once_more_for_what_read_
     let because = why(bed.go_on().unwrap());
     assert!(because.contains("it was cut off; the node went down before"), "{because}");
     assert_eq!(bed.log(), ["start one", "start two", "start one"]);
-}
-
-#[test]
-fn what_waited_for_a_boot_before_one_that_went_back_is_tried_again_until_it_can_be_gone_on_with() {
-    let bed = Bed::with("one", &unit_with("/bin/true"));
-    watched::adopted(&bed, &config("one"));
-    let mount = || {
-        bed.machine.run_well(["mkdir", "-p", "/var/other/core", "/home"]).unwrap();
-        bed.machine.run_well(["mount", "--bind", "/var/other", "/home"]).unwrap();
-    };
-    mount();
-    let file = r#"{"path": "/home/core/b", "contents": {"source": "data:,two"}},"#;
-    bed.until_staged(&config_with("two", file, ""), &BOOT);
-    bed.waits_for_a_boot();
-    let killed = KilledAfter::of("/etc/a.conf");
-    bed.carry_out_watched(&config_with("three", file, ""), &BOOT, killed).unwrap_err();
-    assert_eq!(bed.text("/etc/a.conf").as_deref(), Some("three"));
-    bed.machine.cut_power().unwrap();
-    bed.boot();
-    assert_eq!(bed.until_it_boots_again(), End::Reboot);
-    bed.boot();
-    // The machine has no multi-user.target, which starts it elsewhere. Without /home it cannot go on with
-    // what waited.
-    bed.machine.run_well(["systemctl", "--no-block", "start", "tread-resume.service"]).unwrap();
-    let is = |id: &str, phase: Phase| {
-        let progress = bed.progress();
-        progress.operation == id && progress.phase == phase
-    };
-    bed.machine.wait_for("its reason", || is("1", Phase::Stopped)).unwrap();
-    assert!(bed.progress().message.contains("/home/.tread-1 is not there"), "{:?}", bed.progress());
-    mount();
-    bed.machine.wait_for("the proof", || is("1", Phase::Done)).unwrap();
-    let text = |path: &str| bed.text(path).unwrap();
-    assert_eq!((text("/etc/a.conf"), text("/home/core/b")), ("two".to_owned(), "two".to_owned()));
-    let over = Progress::read_refused(&bed.tree(Arc::new(Unwatched))).unwrap().unwrap();
-    assert_eq!((over.operation.as_str(), over.phase), ("2", Phase::WentBack));
 }

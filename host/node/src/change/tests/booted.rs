@@ -95,7 +95,7 @@ fn a_machine_has_what_it_booted_with_also_where_an_older_tread_made_the_digest()
     };
     assert_eq!(adopts("rendered-infra.json"), Ok((1, vec!["/etc/a".to_owned()])));
     // A file that somebody names is no config of a name, and another config is another one.
-    for name in ["config.yaml", "rendered-infra.yaml", "/root/rendered-infra.json", "other.json"] {
+    for name in ["config.yaml", "rendered-infra.yaml", "/tmp/rendered-infra.json", "other.json"] {
         let error = adopts(name).unwrap_err();
         assert!(error.contains("/etc/a (its contents differ)"), "{name}: {error}");
     }

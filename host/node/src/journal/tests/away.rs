@@ -122,8 +122,8 @@ fn what_waits_for_a_boot_keeps_what_it_staged_on_a_mount_on_which_the_next_one_s
 #[test]
 fn a_name_right_below_a_mount_that_is_not_there_is_none_that_was_seen_to_have_to_go_back() {
     let (bed, home) = two_mounts();
-    bed.file("/home/removed", "old");
-    let targets = vec![absent("/home/removed")];
+    bed.file("/home/1", "old");
+    let targets = vec![absent("/home/1")];
     let mut ready = prepare(&bed.tree(), "1", targets, &no_label).unwrap();
     ready.record.order = serde_json::json!({"steps": []});
     assert!(write_ready(&bed, &ready, Arc::new(crate::tree::Unwatched)));
