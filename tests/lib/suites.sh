@@ -204,21 +204,28 @@ suite_cluster() {
   # nobody beside it: so several programs run at a time, and more tests than there are cores. With
   # still more of them each takes longer, and a control plane takes processor time for as long as it
   # is there. Those of product wait longest, for what an installation waits for.
-  local name pids=() failed=0
-  for name in product enforce service; do
-    "tests_of_$name" >"$logs/cluster-$name.log" 2>&1 &
+  local chain pids=() failed=0
+  for chain in "product others" enforce "service child"; do
+    # shellcheck disable=SC2086 # one word for each
+    one_after_the_other $chain &
     pids+=($!)
   done
   tests_of_cluster 2 "${targets[@]}" || failed=1
-  for name in child others; do
-    "tests_of_$name" >"$logs/cluster-$name.log" 2>&1 || failed=1
-  done
   local pid
   for pid in "${pids[@]}"; do
     wait "$pid" || failed=1
   done
   cat "$logs"/cluster-*.log
   cargo_for_tests test --no-fail-fast "${selection[@]}" --doc || failed=1
+  return "$failed"
+}
+
+# one_after_the_other NAME...: each with a log of its own.
+one_after_the_other() {
+  local name failed=0
+  for name in "$@"; do
+    "tests_of_$name" >"$logs/cluster-$name.log" 2>&1 || failed=1
+  done
   return "$failed"
 }
 

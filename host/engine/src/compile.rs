@@ -167,8 +167,10 @@ fn in_threads(component: &[u8], allocator: Allocator, limits: &Limits) -> Result
     }
 }
 
-/// The least time between two looks at the processor time.
+/// The least time between two looks at the processor time, or whether a child has ended.
 const LOOK: Duration = Duration::from_millis(10);
+/// So long after its answer a child ends, however busy the machine is.
+const SOON: Duration = Duration::from_secs(10);
 
 /// Waits for an answer. `taken` gives the processor time so far, which `at_once`
 /// threads use up together. None: the sender is gone without an answer.
@@ -221,6 +223,10 @@ fn in_child(
             let _ = sender.send(read.map(|_| answer));
         });
         let answer = answer_in_time(&receiver, time, || 1, taken);
+        // An answer ends where the child does, or a moment before that.
+        if let Ok(Some(Ok(_))) = &answer {
+            child.ends_soon();
+        }
         // Whatever the answer is, the child ends here, and with it the two threads.
         child.kill();
         answer
@@ -231,8 +237,7 @@ fn in_child(
         Err(too_long) => Err(too_slow(too_long)),
         Ok(None) => Err(failed("the compiler's answer cannot be read")),
         Ok(Some(Err(error))) => Err(no_room(format!("the compiler cannot be reached: {error}"))),
-        // An answer ends where the child does, so that it had ended before it was killed here. It may be
-        // half an answer.
+        // It had ended before it was killed here, perhaps in the middle of its answer.
         Ok(Some(Ok(_))) if child.was_killed() => Err(killed(time, taken)),
         Ok(Some(Ok(mut answer))) => match answer.first() {
             Some(&COMPILED) => {
@@ -259,6 +264,16 @@ impl Reaped {
     fn kill(&mut self) {
         // It may have ended by itself.
         let _ = self.0.kill();
+    }
+
+    /// Waits for its end, and not for long.
+    fn ends_soon(&mut self) {
+        let begun = Instant::now();
+        while let Ok(None) = self.0.try_wait()
+            && begun.elapsed() < SOON
+        {
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Waits for its end, and says whether it was killed.

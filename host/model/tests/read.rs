@@ -109,7 +109,7 @@ fn a_later_file_replaces_what_it_sets() {
         ("", OLD, true, Some(0o600), "core", "5"),
         ("mode: 0755", OLD, true, Some(0o755), "core", "5"),
         ("mode: 0644", OLD, true, None, "core", "5"),
-        ("user: {id: 0}, group: {name: x}", OLD, true, Some(0o600), "root", "x"),
+        ("user: {id: 0}, group: {name: ''}", OLD, true, Some(0o600), "root", "5"),
         ("contents: {source: 'data:,new'}", "data:,new", false, Some(0o600), "core", "5"),
         ("contents: {compression: ''}", OLD, false, Some(0o600), "core", "5"),
     ] {

@@ -63,14 +63,15 @@ fn boot() -> String {
          ConditionPathExists=/var/lib/tread/node/operation\n\
          RequiresMountsFor=/var/lib/tread\n\
          After=local-fs.target\n\
-         Before={SETTLE} {RESUME} shutdown.target\n\
+         Before=sysinit.target {SETTLE} {RESUME} shutdown.target\n\
          Conflicts=shutdown.target\n\
          \n\
          [Service]\n\
          Type=oneshot\n\
          RemainAfterExit=yes\n\
          ExecStart=-{CURRENT_PATH} node note-boot\n\
-         ExecStop=-{CURRENT_PATH} node note-boot --ends\n\
+         # Also where the boot ends while that runs.\n\
+         ExecStopPost=-{CURRENT_PATH} node note-boot --ends\n\
          TimeoutSec=30\n\
          \n\
          [Install]\n\

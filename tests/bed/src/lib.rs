@@ -52,9 +52,10 @@ const LONG: Duration = Duration::from_secs(600);
 const BETWEEN: Duration = Duration::from_millis(20);
 const BETWEEN_LATER: Duration = Duration::from_millis(100);
 const LONGEST_BETWEEN: Duration = Duration::from_secs(3);
-/// The first port of [`free_port`], and how many there are: the kernel gives out those from 32,768 on.
+/// The first port of [`free_port`], and how many there are: those from 30,000 on are for Services of the
+/// kind NodePort, and the kernel gives out those from 32,768 on.
 const FIRST_PORT: u32 = 23_000;
-const PORTS: u32 = 9_000;
+const PORTS: u32 = 7_000;
 
 /// Waits for something that has to come, however slow the machine is. The time
 /// only ends a test that would hang. Between two looks it waits for three times as long
