@@ -70,7 +70,7 @@ fn boot() -> String {
          Type=oneshot\n\
          RemainAfterExit=yes\n\
          ExecStart=-{CURRENT_PATH} node note-boot\n\
-         # Also where the boot ends while that runs.\n\
+         # And not ExecStop: it runs also where the boot ends while ExecStart does.\n\
          ExecStopPost=-{CURRENT_PATH} node note-boot --ends\n\
          TimeoutSec=30\n\
          \n\

@@ -13,6 +13,11 @@ const KEEP: &str = include_str!("keep.sh");
 /// How long anything that a machine does by itself may take. Long, since the machine
 /// that the tests run on may be busy: who waits goes on at once when it came.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// A process that was woken so seldom in so many seconds has nothing left to do.
+const SELDOM: u64 = 1;
+const QUIET: u64 = 5;
+/// How often it is looked whether it sleeps on, if something wakes it in between.
+const LOOKS: usize = 5;
 
 /// A machine with a systemd of its own. It ends and is removed when this is dropped.
 #[derive(Debug)]
@@ -111,6 +116,26 @@ impl Machine {
             let pause = looked.elapsed() * 3;
             std::thread::sleep(pause.clamp(Duration::from_millis(5), Duration::from_millis(200)));
         }
+    }
+
+    /// Waits until a process has nothing left to do: how often it is woken after that in so many seconds,
+    /// in the quietest of a few looks. `count` says how often it was woken so far.
+    pub fn woken(&self, what: &str, count: impl Fn() -> u64, seconds: u64) -> Result<u64> {
+        let woken = |seconds: u64| {
+            let before = count();
+            std::thread::sleep(Duration::from_secs(seconds));
+            count() - before
+        };
+        let is_over = || woken(QUIET) <= SELDOM;
+        self.wait_for(&format!("{what} to have nothing to do"), is_over)?;
+        let mut fewest = u64::MAX;
+        for _ in 0..LOOKS {
+            fewest = fewest.min(woken(seconds));
+            if fewest <= SELDOM {
+                break;
+            }
+        }
+        Ok(fewest)
     }
 
     /// Waits until all that belongs to its target was started, whether or not it failed.

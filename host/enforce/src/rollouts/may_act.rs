@@ -80,7 +80,7 @@ impl MayAct {
         let before = std::mem::take(&mut self.taken);
         let waited_for = moment.updates.iter().filter_map(|(name, update)| {
             let waits_since = waits_since(update.spec.order.as_ref()?)?;
-            // Whoever asks to try it again has it waited for anew.
+            // After a retry its agent is waited for anew.
             let retried = retried(moment, &update.spec.pool).filter(|at| *at <= now);
             let waits_since = waits_since.max(retried.unwrap_or_default());
             Some((name, moment.nodes.get(name)?, waits_since))
@@ -104,9 +104,9 @@ impl MayAct {
         }
     }
 
-    /// Since when it may act on this node: nothing where it may not. From when it is given back on its
-    /// agent is waited for once more, for this long, and for twice as long in all: whoever takes it again
-    /// and again puts off no longer that it is taken for lost.
+    /// Since when it may act on this node: nothing where it may not. Once the node is given back, its agent
+    /// is waited for anew for `lost_after`, but for no more than twice that in all: so nobody who takes the
+    /// node again and again keeps a dead agent from being taken for lost.
     pub(crate) fn since(&self, name: &str, lost_after: Duration) -> Option<Time> {
         let since = self.since?;
         let Some(taken) = self.taken.get(name) else { return Some(since) };

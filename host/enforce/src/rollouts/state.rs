@@ -367,7 +367,7 @@ fn without(not_yet: Option<String>) -> Standing {
     }
 }
 
-/// Of a node that has not the config that it is said to have, and how it gets that.
+/// What is said of a node that does not have its config, and how it gets that.
 const HAS_NONE: &str =
     "it has none of its config (newNodes: Overwrite in its Rollout brings that by a boot)";
 

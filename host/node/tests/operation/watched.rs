@@ -6,7 +6,6 @@ use crate::node::{Bed, config, unit_with};
 use crate::reload;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 use tread_model::plan::Step;
 use tread_node::documents::Documents;
 use tread_node::operation::Ended;
@@ -86,17 +85,10 @@ fn the_idle_watch_of_a_typical_node_is_not_woken() {
     shows(&bed, "drift: none");
     let seconds = std::env::var("TREAD_IDLE_SECONDS").ok().and_then(|it| it.parse().ok());
     let woken = || watcher(&bed, "voluntary_ctxt_switches");
-    let sleeps = |seconds: u64| {
-        let before = woken();
-        std::thread::sleep(Duration::from_secs(seconds));
-        let times = woken() - before;
-        println!("woken {times} times in {seconds} s");
-        times <= 1 + seconds / 60
-    };
-    // What it told first was not the last that it had to do.
-    bed.machine.wait_for("the watch to be idle", || sleeps(5)).unwrap();
     // What polls every ten seconds never sleeps for so long.
     let seconds = seconds.unwrap_or(30);
-    assert!((0..5).any(|_| sleeps(seconds)), "it is woken again and again");
+    let times = bed.machine.woken("the watch", woken, seconds).unwrap();
+    println!("woken {times} times in {seconds} s");
+    assert!(times <= 1 + seconds / 60, "woken {times} times in {seconds} s");
     println!("resident: {} kB, at most {} kB", watcher(&bed, "VmRSS"), watcher(&bed, "VmHWM"));
 }
